@@ -1,0 +1,8778 @@
+"""Turn DOIs and arXiv ids into verified metadata, legal Open Access PDFs and citations.
+
+One flat module, read from top to bottom: what is above never uses what is below. Callers may rely on `main`, on the
+names, codes and fields of the answers (docs/STORE.md, docs/ERRORS.md), and on the files doiget writes.
+
+Sections (each begins with a MARK line):
+  1. Errors
+  2. Identifiers
+  3. Records
+  4. Config and disk
+  5. Provenance log
+  6. Cache
+  7. HTTP client
+  8. Sources
+  9. Resolver
+  10. Store
+  11. Fetch
+  12. Operations
+  13. Demo
+  14. Registry
+  15. Command line
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import errno
+import functools
+import io
+import json
+import math
+import os
+import random
+import re
+import signal
+import stat
+import sys
+import time
+import urllib.parse
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Container, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Final, NamedTuple, NoReturn, TYPE_CHECKING, TypeVar
+
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    import ssl
+
+T = TypeVar("T")
+
+
+# ############################################################################
+# MARK: 1. Errors
+# ############################################################################
+# Every failure a caller can see, as one closed table.
+# Uses: nothing.
+# Promises: a reason belongs to exactly one code; a code has exactly one exit
+# status; no text of a foreign exception reaches a message.
+
+
+class Code(str, enum.Enum):
+    """The closed set of error codes (spec §3)."""
+
+    INVALID_REF = "INVALID_REF"
+    INVALID_ARGUMENT = "INVALID_ARGUMENT"
+    NOT_FOUND = "NOT_FOUND"
+    NO_OA_AVAILABLE = "NO_OA_AVAILABLE"
+    CAPABILITY_DENIED = "CAPABILITY_DENIED"
+    RATE_LIMITED = "RATE_LIMITED"
+    NETWORK_ERROR = "NETWORK_ERROR"
+    FETCH_TIMEOUT = "FETCH_TIMEOUT"
+    STORE_ERROR = "STORE_ERROR"
+    INTERNAL_ERROR = "INTERNAL_ERROR"
+
+
+class Disposition(str, enum.Enum):
+    """What a caller should do about a failure: the word an agent branches on."""
+
+    FIX_INPUT = "fix_input"
+    GIVE_UP = "give_up"
+    CONFIGURE = "configure"
+    RETRY = "retry"
+
+
+#: Exit status of the command line, one per code.
+EXIT_STATUS: Final[Mapping[Code, int]] = {
+    Code.INTERNAL_ERROR: 1,
+    Code.INVALID_ARGUMENT: 2,
+    Code.INVALID_REF: 3,
+    Code.NOT_FOUND: 4,
+    Code.NO_OA_AVAILABLE: 5,
+    Code.CAPABILITY_DENIED: 6,
+    Code.RATE_LIMITED: 7,
+    Code.NETWORK_ERROR: 8,
+    Code.FETCH_TIMEOUT: 9,
+    Code.STORE_ERROR: 10,
+}
+EXIT_BATCH_MIXED: Final = 20
+
+
+class Reason(NamedTuple):
+    """One row of the error table: what happened, whose code it is, and the next step."""
+
+    code: Code
+    disposition: Disposition
+    meaning: str
+    hint: str
+
+
+#: The closed set of reasons. docs/ERRORS.md is generated from it.
+REASONS: Final[Mapping[str, Reason]] = {
+    "not_an_identifier": Reason(
+        Code.INVALID_REF,
+        Disposition.FIX_INPUT,
+        "the text holds no DOI, arXiv id, PMID or PMCID",
+        "Give one identifier, for example 10.1038/nphys1170 or arXiv:1706.03762.",
+    ),
+    "too_long": Reason(
+        Code.INVALID_REF,
+        Disposition.FIX_INPUT,
+        "the identifier is longer than any registered one",
+        "Check where the identifier ends; at most 256 characters are accepted.",
+    ),
+    "schema": Reason(
+        Code.INVALID_ARGUMENT,
+        Disposition.FIX_INPUT,
+        "an argument is missing, unknown or of the wrong type",
+        "Correct the named argument and call again.",
+    ),
+    "bad_query": Reason(
+        Code.INVALID_ARGUMENT,
+        Disposition.FIX_INPUT,
+        "the query cannot be understood",
+        "Use plain words, or a field such as author:name or year:2019..2021.",
+    ),
+    "bad_cursor": Reason(
+        Code.INVALID_ARGUMENT,
+        Disposition.FIX_INPUT,
+        "the cursor was not given out by this operation",
+        "Start again without a cursor.",
+    ),
+    "unknown_operation": Reason(
+        Code.INVALID_ARGUMENT,
+        Disposition.FIX_INPUT,
+        "there is no operation of that name",
+        "List the operations and use one of their names.",
+    ),
+    "not_registered": Reason(
+        Code.NOT_FOUND,
+        Disposition.GIVE_UP,
+        "the registry was asked and knows no such identifier",
+        "Check the identifier for typing errors; it may also be invented.",
+    ),
+    "deleted": Reason(
+        Code.NOT_FOUND,
+        Disposition.GIVE_UP,
+        "the record existed and was deleted",
+        "Look for another version of the work.",
+    ),
+    "no_pdf_in_store": Reason(
+        Code.NOT_FOUND,
+        Disposition.GIVE_UP,
+        "the store holds no PDF for this reference",
+        "Fetch the reference first, or add a PDF you have with `doiget add`.",
+    ),
+    "closed_access": Reason(
+        Code.NO_OA_AVAILABLE,
+        Disposition.GIVE_UP,
+        "no open access copy is known",
+        "Open the landing page in a browser if you have access, then add the file with `doiget add`.",
+    ),
+    "blocked_by_host": Reason(
+        Code.NO_OA_AVAILABLE,
+        Disposition.GIVE_UP,
+        "an open copy exists, but its host refuses programs",
+        "Open the landing page in a browser and add the file with `doiget add FILE --ref REF`.",
+    ),
+    "not_a_pdf": Reason(
+        Code.NO_OA_AVAILABLE,
+        Disposition.GIVE_UP,
+        "the named copies did not turn out to be PDF files",
+        "Open the landing page in a browser and add the file with `doiget add FILE --ref REF`.",
+    ),
+    "withdrawn": Reason(
+        Code.NO_OA_AVAILABLE,
+        Disposition.GIVE_UP,
+        "the authors or the archive withdrew this version",
+        "Ask for an earlier version by its number, knowing that it was withdrawn.",
+    ),
+    "host_not_allowed": Reason(
+        Code.CAPABILITY_DENIED,
+        Disposition.CONFIGURE,
+        "the source policy does not allow the host",
+        "Set source_policy to lenient, or open the landing page in a browser.",
+    ),
+    "insecure_redirect": Reason(
+        Code.CAPABILITY_DENIED,
+        Disposition.CONFIGURE,
+        "the host asked to continue over an unencrypted or odd connection",
+        "Open the landing page in a browser and add the file with `doiget add`.",
+    ),
+    "private_address": Reason(
+        Code.CAPABILITY_DENIED,
+        Disposition.CONFIGURE,
+        "the host name leads into a private or local network",
+        "Nothing to do here: doiget never contacts such addresses. Check DNS if the host is public.",
+    ),
+    "too_large": Reason(
+        Code.CAPABILITY_DENIED,
+        Disposition.CONFIGURE,
+        "the file is larger than doiget downloads",
+        "Download it in a browser and add it with `doiget add`.",
+    ),
+    "source_not_enabled": Reason(
+        Code.CAPABILITY_DENIED,
+        Disposition.CONFIGURE,
+        "the source needs a setting it does not have",
+        "See `doiget capabilities` for what the source needs.",
+    ),
+    "unauthorized": Reason(
+        Code.CAPABILITY_DENIED,
+        Disposition.CONFIGURE,
+        "the source rejected the key it was given",
+        "Check the DOIGET_KEY_... variable of the source, or remove it.",
+    ),
+    "offline": Reason(
+        Code.CAPABILITY_DENIED,
+        Disposition.CONFIGURE,
+        "doiget runs offline and the answer is not stored here",
+        "Run without --offline (and without DOIGET_OFFLINE), or carry the paper over with pack and unpack.",
+    ),
+    "policy_file": Reason(
+        Code.CAPABILITY_DENIED,
+        Disposition.CONFIGURE,
+        "the administrator's policy forbids this, or cannot be read",
+        "Ask the administrator of this machine; `doiget doctor` names the file.",
+    ),
+    "queue_full": Reason(
+        Code.RATE_LIMITED,
+        Disposition.RETRY,
+        "too many requests are waiting already",
+        "Call again after retry_after_s seconds.",
+    ),
+    "source_limit": Reason(
+        Code.RATE_LIMITED,
+        Disposition.RETRY,
+        "the source asked doiget to slow down",
+        "Call again after retry_after_s seconds.",
+    ),
+    "budget_spent": Reason(
+        Code.RATE_LIMITED,
+        Disposition.RETRY,
+        "the free budget of the source is used up for now",
+        "Call again after retry_after_s seconds, or set the key of the source.",
+    ),
+    "unreachable": Reason(
+        Code.NETWORK_ERROR,
+        Disposition.RETRY,
+        "no connection could be made; whether the work exists was not asked",
+        "Check the network (`doiget doctor`) and call again.",
+    ),
+    "reset": Reason(
+        Code.NETWORK_ERROR,
+        Disposition.RETRY,
+        "the connection broke",
+        "Call again; `doiget doctor` checks the network.",
+    ),
+    "bad_body": Reason(
+        Code.NETWORK_ERROR,
+        Disposition.RETRY,
+        "the answer was cut short or made no sense",
+        "Call again later; the source may be having trouble.",
+    ),
+    "upstream_error": Reason(
+        Code.NETWORK_ERROR,
+        Disposition.RETRY,
+        "the source answered with an error of its own",
+        "Call again later; the source is having trouble.",
+    ),
+    "proxy_auth": Reason(
+        Code.NETWORK_ERROR,
+        Disposition.CONFIGURE,
+        "the proxy wants a user name and password (407)",
+        "Put user and password into HTTPS_PROXY; for NTLM or Kerberos run a local helper proxy and point HTTPS_PROXY at it.",
+    ),
+    "proxy_blocked": Reason(
+        Code.NETWORK_ERROR,
+        Disposition.CONFIGURE,
+        "the proxy refused the connection",
+        "Ask the network's administrator to allow the host; `doiget capabilities --hosts` lists all of them.",
+    ),
+    "tls_untrusted": Reason(
+        Code.NETWORK_ERROR,
+        Disposition.CONFIGURE,
+        "the certificate of the host could not be verified",
+        "If a proxy inspects TLS here, name its CA file in SSL_CERT_FILE or REQUESTS_CA_BUNDLE.",
+    ),
+    "intercepted": Reason(
+        Code.NETWORK_ERROR,
+        Disposition.CONFIGURE,
+        "something between here and the source answered in its place",
+        "A login or block page is in the way: log in to the network or ask its administrator.",
+    ),
+    "deadline": Reason(
+        Code.FETCH_TIMEOUT,
+        Disposition.RETRY,
+        "the time for this call ran out",
+        "Call again, if need be with a longer timeout_s.",
+    ),
+    "pending": Reason(
+        Code.FETCH_TIMEOUT,
+        Disposition.RETRY,
+        "the batch answered before this reference was done",
+        "Make the same call again: what is done is kept and the rest continues.",
+    ),
+    "not_writable": Reason(
+        Code.STORE_ERROR,
+        Disposition.CONFIGURE,
+        "the folder cannot be written",
+        "Choose another folder with --store or DOIGET_STORE.",
+    ),
+    "disk_full": Reason(
+        Code.STORE_ERROR,
+        Disposition.CONFIGURE,
+        "the disk is full or a size limit was reached",
+        "Free some space, then call again; nothing was lost.",
+    ),
+    "locked": Reason(
+        Code.STORE_ERROR,
+        Disposition.CONFIGURE,
+        "another doiget process holds the lock for too long",
+        "Wait for the other process or end it, then call again.",
+    ),
+    "newer_schema": Reason(
+        Code.STORE_ERROR,
+        Disposition.CONFIGURE,
+        "the record was written by a newer doiget",
+        "Use the newer doiget.pyz; this one only reads such records.",
+    ),
+    "log_unwritable": Reason(
+        Code.STORE_ERROR,
+        Disposition.CONFIGURE,
+        "the provenance log cannot be written, so nothing was fetched",
+        "Name a writable file in DOIGET_ACCESS_LOG; `doiget doctor` says what is wrong.",
+    ),
+    "bug": Reason(
+        Code.INTERNAL_ERROR,
+        Disposition.GIVE_UP,
+        "doiget made a mistake",
+        "Report it with the id; stderr has the details when DOIGET_LOG=debug.",
+    ),
+}
+
+
+class DoigetError(Exception):
+    """The one exception of doiget: a reason of REASONS, a message for people, and what to do next.
+
+    `extra` holds further members of the answer's `error` object or of the answer itself
+    (`attempts`, `ref`, `metadata_path`); `answer_of_error` places them.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        message: str = "",
+        *,
+        hint: str = "",
+        retry_after_s: float | None = None,
+        **extra: Any,
+    ) -> None:
+        spec = REASONS[reason]
+        super().__init__(reason, message)
+        self.reason = reason
+        self.code = spec.code
+        self.disposition = spec.disposition
+        self.message = message or f"{spec.meaning[0].upper()}{spec.meaning[1:]}."
+        self.hint = hint or spec.hint
+        self.retry_after_s = retry_after_s
+        self.extra = extra
+
+    def __str__(self) -> str:
+        return f"{self.code.value} ({self.reason}): {self.message}"
+
+
+def answer_of_error(error: DoigetError, ref: str | None = None) -> dict[str, Any]:
+    """Render a failure as the `ok: false` answer of spec §3."""
+    body: dict[str, Any] = {
+        "code": error.code.value,
+        "message": error.message,
+        "disposition": error.disposition.value,
+        "reason": error.reason,
+        "hint": error.hint,
+    }
+    if error.retry_after_s is not None:
+        body["retry_after_s"] = max(1, math.ceil(error.retry_after_s))
+    if error.extra.get("attempts"):
+        body["attempts"] = error.extra["attempts"]
+    answer: dict[str, Any] = {"ok": False}
+    shown = error.extra.get("ref") or ref
+    if shown:
+        answer["ref"] = shown
+    if error.extra.get("metadata_path"):
+        answer["metadata_path"] = error.extra["metadata_path"]
+    return {**answer, "error": body}
+
+
+# ############################################################################
+# MARK: 2. Identifiers
+# ############################################################################
+# One parser for every command, tool, key and comparison (spec §2).
+# Uses: 1 Errors.
+# Promises: parsing is pure, takes linear time and raises INVALID_REF only;
+# `parse_ref(ref.canonical)` is `ref` again (less the version of a preprint
+# DOI); two refs never share a safekey, and no safekey leaves its folder.
+
+
+class RefKind(str, enum.Enum):
+    """The kinds of identifier doiget reads."""
+
+    DOI = "doi"
+    ARXIV = "arxiv"
+    PMID = "pmid"
+    PMCID = "pmcid"
+    SHORT_DOI = "shortdoi"
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """One parsed identifier. `id` is folded: `10.1/abc`, `math/0309136`, `123`, `PMC123`, `10/abc`.
+
+    `version` is the arXiv version, or the bioRxiv/medRxiv version that came with a DOI; the latter
+    is no part of the canonical form, because all versions of such a preprint share the DOI.
+    """
+
+    kind: RefKind
+    id: str
+    version: int | None = None
+
+    @property
+    def canonical(self) -> str:
+        """The `ref` string of every answer, e.g. `10.1038/nphys1170` or `arXiv:2401.12345v2`."""
+        if self.kind is RefKind.ARXIV:
+            return f"arXiv:{self.id}" + (f"v{self.version}" if self.version else "")
+        return f"pmid:{self.id}" if self.kind is RefKind.PMID else self.id
+
+    def __str__(self) -> str:
+        return self.canonical
+
+
+#: Longest DOI accepted, in characters after parsing (spec §2).
+MAX_REF_CHARS: Final = 256
+_MAX_INPUT_CHARS: Final = 100_000  # parse_ref reads no further: what starts later is no reference
+_MAX_RAW_CHARS: Final = 4096  # one candidate as written: 256 characters, each up to 12 when percent-encoded
+_MAX_FOLD_CHARS: Final = 1280  # NFC joins at most four characters into one; it is quadratic in long mark runs
+_LOOK_BACK_CHARS: Final = 300  # how far before a DOI its enclosing bracket may have been opened
+
+# Not printed by any font: C0/C1 controls, soft hyphen, joiners, bidi marks, fillers, variation selectors, tags,
+# lone surrogates. Listed by number, because Unicode tables differ between Python versions and keys must not.
+_INVISIBLE: Final = (
+    "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff\ud800-\udfff]"
+)
+_WIDE_SPACE: Final = "[\x0b\x0c\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+
+_ARCHIVES: Final = (
+    "acc-phys|adap-org|alg-geom|ao-sci|astro-ph|atom-ph|bayes-an|chao-dyn|chem-ph|cmp-lg|comp-gas|cond-mat|cs|dg-ga|"
+    "funct-an|gr-qc|hep-ex|hep-lat|hep-ph|hep-th|math-ph|math|mtrl-th|nlin|nucl-ex|nucl-th|patt-sol|physics|plasm-ph|"
+    "q-alg|q-bio|quant-ph|solv-int|supr-con"
+)
+# By shape only: arXiv itself answers for months and numbers that never were (recorded: 0000.0000 is an empty feed).
+_ARXIV_ID: Final = (
+    rf"(?:[0-9]{{4}}\.[0-9]{{4,5}}|(?:{_ARCHIVES})(?:\.[a-z-]{{2,12}})?/[0-9]{{7}})"
+    r"(?:v[0-9]{1,4})?(?![0-9a-z]|\.[0-9])"
+)
+_DOI_START: Final = r"(?<![0-9])(?<![0-9]\.)10\.[0-9]{4,9}(?:\.[0-9]{1,9}){0,3}(?:/|%2f)"
+_FREE: Final = r"(?<![\w./\\-])"  # left edge of an id that is not part of a path, number or word
+
+# Every way an identifier can begin. Each alternative is bounded, so a scan is linear; the look-aheads let it pass
+# over text quickly. The order matters where two begin at one character (math.GT/0309136 also looks like a host).
+_DIGIT_ANCHORS: Final = (
+    rf"(?P<doi>{_DOI_START})",
+    rf"(?P<number>{_FREE}{_ARXIV_ID})",
+    # A bare 10/abc among words must look minted (letters and digits): "10/day" and "10/10" are ratios.
+    rf"(?P<minted>{_FREE}10/(?=[a-z]+[0-9])[a-z0-9]{{4,9}}(?![\w/]))",
+)
+_LETTER_ANCHORS: Final = (
+    rf"(?P<old>{_FREE}{_ARXIV_ID})",
+    r"(?P<url>https?://|(?<![@.\\_-])(?:[a-z0-9-]{1,40}\.){1,5}[a-z]{2,12}(?::[0-9]{1,5})?/)",
+    rf"(?P<arxiv>(?:arxiv(?:\.org)?[\s:.]{{0,3}}|abs/){_ARXIV_ID})",
+    r"(?P<pmid>(?:pmid|pubmed(?:\sid)?)[\s:=#]{0,3}[0-9]{1,8}(?![0-9a-z]))",
+    r"(?P<pmcid>(?:pmcid[\s:=]{0,3}(?:pmc)?|pmc\s?:\s?|pmc)[0-9]{1,9}(?![0-9a-z]))",
+    r"(?P<shortdoi>doi[\s:=]{0,3}10/[a-z0-9]{2,12}(?![\w/]))",
+)
+_ANCHOR: Final = (
+    f"(?=[0-9])(?:{'|'.join(_DIGIT_ANCHORS)})|(?=[a-z])(?<![0-9a-z])(?:{'|'.join(_LETTER_ANCHORS)})"
+)
+# Where a DOI surely ends: white space, East Asian prose marks, or a separator before the next identifier.
+_STOP: Final = r"[\s\u3001\u3002\uff0c]|[,;|](?:10\.[0-9]{4}|doi:|https?:|arxiv:|pmc?id:|pmc[0-9])"
+_PROSE_TAIL: Final = frozenset(".,;:'\"!?`\u2018\u2019\u201c\u201d\u201e\u2026\uff1a\uff1b\uff01\uff1f")
+_OPENER: Final[Mapping[str, str]] = dict(
+    (pair[1], pair[0])
+    for pair in ("()", "[]", "{}", "<>", "\xab\xbb", "\u2039\u203a", "\uff08\uff09", "\uff3b\uff3d")
+    + ("\u3008\u3009", "\u300a\u300b", "\u300c\u300d", "\u300e\u300f", "\u3010\u3011")
+)
+_BRACKETS: Final = "[" + re.escape("".join([*_OPENER, *_OPENER.values()])) + "]"
+#: What ends an identifier, by the character right before it: a quote, table cell, parameter or HTML element.
+_ENDED_BY: Final[Mapping[str, str]] = {
+    **{char: char for char in "\"'`|"},
+    "\u201c": "[\u201d\u201c]",
+    "\u2018": "\u2019",
+    "\u201e": "[\u201c\u201d]",
+    "=": "[&|]",
+    ">": "</",
+    "|": r"\|",
+}
+_ASCII_LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+
+# The suffixes bioRxiv and medRxiv mint: a date and a number, or (until 2019) six digits.
+# 10.64898 replaces 10.1101 from December 2025 (openRxiv's announcement of 2025-11-18).
+_PREPRINT_SUFFIX: Final = r"(?:[0-9]{4}\.[0-9]{2}\.[0-9]{2}\.[0-9]{6,8}|[0-9]{6})"
+_PREPRINT_TAIL: Final = (
+    r"(?:\.(?:full-text|full|abstract|article-info|article-metrics|supplementary-material|short|long|pdf|txt|xml))*"
+)
+_PREPRINT_DOI: Final = rf"(10\.(?:1101|64898)/{_PREPRINT_SUFFIX})(?:v([1-9][0-9]{{0,2}}))?{_PREPRINT_TAIL}"
+
+# What publishers append to the DOI in their addresses. Never cut from a bare DOI: there it would be opaque.
+_URL_TAIL: Final = (
+    r"(?:/(?:full/html|full-text|fulltext|full|abstract|abs|pdfft|pdfdirect|pdf|epdf|epub|html|xml|meta|summary|"
+    r"references|citedby|cited-by|cite|citations|figures|tables|metrics|comments|download|fulltext\.html|"
+    r"peer-review|supplementary-materials|_pdf|_article|suppl_file/.*|asset/.*)"
+    r"|\.(?:full|pdf|abstract|html|xml|epub|long|short|extract|full-text)|/)$"
+)
+_RESOLVER_HOST: Final = r"(?:www\.|dx\.|dx-)?(?:short)?doi[.-]org(?:\..*)?|hdl\.handle\.net"
+_RESOLVER_QUERY: Final = (
+    r"\?(?:[a-z_][\w.-]*=|(?:noredirect|nosfx|auth|cert|ignore_aliases)(?=[&#]|$)).*|#:~:.*|(?<!;[0-9]-)#$"
+)
+
+
+@functools.cache
+def _regex(pattern: str) -> re.Pattern[str]:
+    # ASCII: only ASCII letters fold, only ASCII digits count; _clean has turned other spaces into plain ones.
+    return re.compile(pattern, re.ASCII | re.IGNORECASE | re.DOTALL)
+
+
+# ---- cleaning ----------------------------------------------------------------
+
+
+def _clean(text: str) -> str:
+    return _regex(_WIDE_SPACE).sub(lambda m: "\n" if m[0] in "\x0b\x0c\x85\u2028\u2029" else " ", _visible(text))
+
+
+def _visible(text: str) -> str:
+    # SECURITY: bidi and tag characters can hide what an identifier really says.
+    return _regex(_INVISIBLE).sub("", text)
+
+
+def _decode_percent(text: str) -> str:
+    """Decode %XX once; runs that are not UTF-8 stay as they are."""
+
+    def decoded(match: re.Match[str]) -> str:
+        try:
+            return bytes.fromhex(match[0].replace("%", "")).decode()
+        except UnicodeDecodeError:
+            return match[0]
+
+    return _clean(_regex(r"(?:%[0-9a-f]{2})+").sub(decoded, text))
+
+
+def _fold_doi(raw: str) -> str:
+    """Bring a DOI and the prose behind it into the one canonical form; may still be longer than allowed."""
+    while len(raw) <= _MAX_FOLD_CHARS:
+        folded = _fold_doi_once(raw)
+        if folded == raw:
+            break
+        raw = folded
+    return raw
+
+
+def _fold_doi_once(raw: str) -> str:
+    text = _regex(r"&(?:amp;)*(lt|gt|amp);").sub(lambda m: {"l": "<", "g": ">"}.get(m[1][0].lower(), "&"), raw)
+    text = _regex(r"\\+([_%#&$])").sub(r"\1", text)  # LaTeX and Markdown escapes
+    text = _fold_letters(text)
+    stop = _regex(_STOP).search(text)
+    return _trim_prose(text[: stop.start()] if stop else text)
+
+
+def _fold_letters(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    import unicodedata
+
+    # Composed again after folding: J + caron has no composed form, j + caron has.
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).translate(_ASCII_LOWER))
+
+
+def _trim_prose(text: str) -> str:
+    """Drop trailing punctuation, and trailing brackets that were not opened inside."""
+    unopened = {match.start() for match in _unopened(_BRACKETS, text, 0, len(text))}
+    end = len(text)
+    while end and (text[end - 1] in _PROSE_TAIL or end - 1 in unopened):
+        end -= 1
+    return text[:end]
+
+
+def _unopened(pattern: str, text: str, start: int, end: int) -> Iterator[re.Match[str]]:
+    """Yield the matches in text[start:end] that are no bracket, or a closing one that was not opened there."""
+    depth = dict.fromkeys(_OPENER.values(), 0)
+    for match in _regex(pattern).finditer(text, start, end):
+        opener = _OPENER.get(match[0])
+        if match[0] in depth:
+            depth[match[0]] += 1
+        elif opener and depth[opener]:
+            depth[opener] -= 1
+        else:
+            yield match
+
+
+# ---- one reader per kind -----------------------------------------------------
+
+
+def _parse_doi(raw: str) -> Ref | None:
+    """Read text that starts with a DOI (and may go on in prose)."""
+    if _regex(r"10\.[0-9.]+%2f").match(raw):
+        raw = _decode_percent(raw)
+    doi = _fold_doi(raw)
+    if not _regex(r"10\.[0-9]{4,9}(?:\.[0-9]{1,9}){0,3}/.+").fullmatch(doi):
+        return None
+    if doi.startswith("10.48550/arxiv.") and (ref := _parse_arxiv(doi.partition("/arxiv.")[2])):
+        return ref
+    if preprint := _regex(_PREPRINT_DOI).fullmatch(doi):
+        return Ref(RefKind.DOI, preprint[1], int(preprint[2]) if preprint[2] else None)
+    return Ref(RefKind.DOI, doi)
+
+
+def _parse_arxiv(text: str) -> Ref | None:
+    """Read a whole arXiv id; the subject class of an old one is dropped, a version is at least 1."""
+    if not _regex(_ARXIV_ID).fullmatch(text):
+        return None
+    archive, _, number = text.lower().rpartition("/")
+    number, _, version = number.partition("v")
+    if version and not int(version):
+        return None
+    archive = archive.partition(".")[0]
+    return Ref(RefKind.ARXIV, f"{archive}/{number}" if archive else number, int(version) if version else None)
+
+
+def _parse_arxiv_tail(text: str) -> Ref | None:
+    match = _regex(_ARXIV_ID + "$").search(text)
+    return _parse_arxiv(match[0]) if match else None
+
+
+def _parse_arxiv_in_prose(text: str) -> Ref | None:
+    """Read an arXiv id that nothing announces: its number must be one that arXiv could have given."""
+    ref = _parse_arxiv(text)
+    if ref is None:
+        return None
+    year, month, digits = *_year_month(ref.id), len(ref.id.partition(".")[2])
+    if digits:
+        dated = 7 <= year <= 50 and digits == (5 if year >= 15 else 4)
+    else:
+        dated = year >= 91 or year <= 7
+    return ref if dated and 1 <= month <= 12 else None
+
+
+def _year_month(arxiv_id: str) -> tuple[int, int]:
+    number = arxiv_id.rpartition("/")[2]
+    return int(number[:2]), int(number[2:4])
+
+
+def _parse_number(text: str, kind: RefKind) -> Ref | None:
+    """Read the digits at the end of a PMID or PMCID; leading zeros say nothing there."""
+    number = int(text[len(text.rstrip("0123456789")) :] or 0)
+    if not number:
+        return None
+    return Ref(kind, f"PMC{number}" if kind is RefKind.PMCID else str(number))
+
+
+def _parse_short_doi(text: str) -> Ref | None:
+    """Read the last path segment as the name of a shortDOI: letters and digits, at least one letter."""
+    name = text.rpartition("/")[2].lower()
+    if not _regex(r"[a-z0-9]{2,12}").fullmatch(name) or name.isdigit():
+        return None
+    return Ref(RefKind.SHORT_DOI, f"10/{name}")
+
+
+# ---- addresses ---------------------------------------------------------------
+
+
+def _parse_url(url: str) -> Ref | None:
+    """Read the identifier inside an address; nothing is ever fetched."""
+    address = url.partition("://")[2] or url
+    authority, _, path = address.partition("/")
+    host = authority.rpartition("@")[2].partition(":")[0].lower()
+    if _regex(_RESOLVER_HOST).fullmatch(host):
+        return _parse_resolver_path(path)
+    path, query = _split_path(path)
+    for parse in (_parse_pubmed_url, _parse_arxiv_url, _parse_doi_url, _parse_preprint_url, _parse_nature_url):
+        if ref := parse(host, path, query):
+            return ref
+    return _parse_announced(f"{path} {query}")
+
+
+def _split_path(path: str) -> tuple[str, str]:
+    """Part a path from query and fragment; the `#` that ends a SICI belongs to the path."""
+    cut = _regex(r"\?|(?<!;[0-9]-)#").search(path)
+    end = cut.start() if cut else len(path)
+    return _decode_percent(_regex(r";jsessionid=[^/]*").sub("", path[:end])), path[end:]
+
+
+def _parse_resolver_path(path: str) -> Ref | None:
+    """Read what doi.org is asked for; `?` and `#` may belong to a DOI, `?name=value` does not."""
+    path = _regex(_RESOLVER_QUERY).sub("", path)
+    name = _decode_percent(path)
+    if start := _regex(_DOI_START).search(name):
+        return _parse_doi(_trim_prose(name[start.start() :]).rstrip("/"))
+    name = _trim_prose(name).strip("/")
+    return _parse_short_doi(name) if _regex(r"(?:10/)?[a-z0-9]+").fullmatch(name) else None
+
+
+def _parse_pubmed_url(host: str, path: str, query: str) -> Ref | None:
+    address = f"{host}/{path}{query}"
+    if not _regex(r"ncbi\.nlm\.nih\.gov|europepmc\.org").search(address):
+        return None
+    if pmcid := _regex(r"[/=](?:PMC/)?PMC/?[0-9]{1,9}(?![0-9a-z])").search(address):
+        return _parse_number(pmcid[0], RefKind.PMCID)
+    pmid = _regex(
+        r"(?:/pubmed/|/med/|/pmid/|pubmed\.ncbi\.nlm\.nih\.gov/|[?&]term=)([0-9]{1,8})(?=[/?#&.,;)\[]*(?:$|[/?#&]))"
+    ).search(address)
+    return _parse_number(pmid[1], RefKind.PMID) if pmid else None
+
+
+def _parse_arxiv_url(host: str, path: str, query: str) -> Ref | None:
+    address = f"{host}/{path}{query}"
+    if not _regex(r"arxiv|ar5iv|alphaxiv|xxx\.lanl\.gov|huggingface\.co/papers").search(address):
+        return None
+    match = _regex(rf"[/:=]({_ARXIV_ID})").search(_decode_percent(address) if query else address)
+    return _parse_arxiv(match[1]) if match else None
+
+
+def _parse_doi_url(host: str, path: str, query: str) -> Ref | None:
+    parts = [path, *(_decode_percent(part) for part in query.replace("#", "&").split("&"))]
+    for part in parts:
+        if start := _regex(_DOI_START).search(part):
+            return _parse_doi(_strip_url_tail(_fold_doi(part[start.start() :]), host))
+    return None
+
+
+def _strip_url_tail(doi: str, host: str) -> str:
+    shorter = _regex(_URL_TAIL).sub("", doi)
+    while shorter != doi and len(doi) <= _MAX_FOLD_CHARS:
+        doi, shorter = shorter, _regex(_URL_TAIL).sub("", shorter)
+    if host.endswith("academic.oup.com"):  # …/doi/10.1093/nar/gkab123/6123456 ends with the page's own number
+        doi = _regex(r"(10\.1093/[^/]+/[^/]+)/[0-9]{5,}").sub(r"\1", doi)
+    return doi
+
+
+def _parse_preprint_url(host: str, path: str, query: str) -> Ref | None:
+    """Read a bioRxiv or medRxiv address that names the suffix only (/content/early/2016/12/30/097196)."""
+    match = _regex(rf"/({_PREPRINT_SUFFIX}(?:v[1-9][0-9]{{0,2}})?)(?![0-9a-z])").search(f"/{path}")
+    if match is None or not _regex(r"(?:.*\.)?(?:bio|med)rxiv\.org").fullmatch(host):
+        return None
+    is_new = "." in match[1] and match[1][:7] >= "2025.12"
+    return _parse_doi(f"{'10.64898' if is_new else '10.1101'}/{match[1]}")
+
+
+def _parse_nature_url(host: str, path: str, query: str) -> Ref | None:
+    """Read nature.com/articles/NAME: NAME is the suffix of the DOI, always under 10.1038."""
+    match = _regex(r"articles/([a-z0-9][a-z0-9.-]*[a-z0-9])").match(path)
+    if match is None or not _regex(r"(?:www\.)?nature\.com").fullmatch(host):
+        return None
+    return _parse_doi(_strip_url_tail(f"10.1038/{match[1].lower()}", host))
+
+
+def _parse_announced(text: str) -> Ref | None:
+    """Read `pmid:…`, `PMC…` or `arXiv:…` anywhere in an address (identifiers.org, search links)."""
+    for match in _regex(_ANCHOR).finditer(_decode_percent(text)):
+        if match.lastgroup in {"arxiv", "pmid", "pmcid"} and (ref := _READERS[match.lastgroup](match[0])):
+            return ref
+    return None
+
+
+# ---- prose -------------------------------------------------------------------
+
+_READERS: Final[Mapping[str, Callable[[str], Ref | None]]] = {
+    "number": _parse_arxiv_in_prose,
+    "old": _parse_arxiv_in_prose,
+    "arxiv": _parse_arxiv_tail,
+    "pmid": lambda text: _parse_number(text, RefKind.PMID),
+    "pmcid": lambda text: _parse_number(text, RefKind.PMCID),
+    "shortdoi": _parse_short_doi,
+    "minted": _parse_short_doi,
+}
+
+
+def _scan(text: str) -> Iterator[Ref]:
+    """Yield every identifier of cleaned text in order; one longer than allowed is yielded too."""
+    position = token_end = 0
+    while match := _regex(_ANCHOR).search(text, position):
+        kind = str(match.lastgroup)
+        if kind in {"doi", "url"}:
+            if match.end() >= token_end:  # found once per token, or a long token would cost a square
+                space = _regex(r"\s").search(text, match.end())
+                token_end = space.start() if space else len(text)
+            position = _end_of(text, match, min(token_end, match.start() + _MAX_RAW_CHARS))
+            ref = _parse_span(text[match.start() : position], kind)
+        else:
+            position = match.end()
+            ref = _READERS[kind](match[0])
+        if ref:
+            yield ref
+
+
+def _parse_span(span: str, kind: str) -> Ref | None:
+    if kind == "url":
+        return _parse_url(span)
+    # A candidate that fills the window is cut, so what is left of it must not pass for a DOI.
+    return Ref(RefKind.DOI, span) if len(span) == _MAX_RAW_CHARS else _parse_doi(span)
+
+
+def _end_of(text: str, match: re.Match[str], limit: int) -> int:
+    """Find where the identifier that starts at `match` ends, judging by what stands before it."""
+    start, first = match.start(), match.end()
+    if announced := _regex(r"\bdoi[\s:]{0,3}$").search(text, max(0, start - 8), start):
+        start = announced.start()
+    before = text[start - 1] if start else ""
+    if before in _ENDED_BY and (stop := _regex(_ENDED_BY[before]).search(text, first, limit)):
+        limit = stop.start()
+    for stop in _unopened(f"{_STOP}|{_BRACKETS}", text, first, limit):
+        if stop[0] not in _OPENER or _is_open(text, start, stop[0]):
+            limit = stop.start()
+            break
+    while before in {"*", "_"} and limit > first and text[limit - 1] in "*_.,;:":  # Markdown emphasis
+        limit -= 1
+    return limit
+
+
+def _is_open(text: str, end: int, closer: str) -> bool:
+    window = text[max(0, end - _LOOK_BACK_CHARS) : end]
+    return window.rfind(_OPENER[closer]) > window.rfind(closer)
+
+
+def _parse_whole(text: str) -> Ref | None:
+    """Read cleaned text that is one identifier and nothing else: here a bare number is a PMID."""
+    token = text.strip(" \t\r\n.,;:'\"!?()[]{}<>`*_\u2018\u2019\u201c\u201d\xab\xbb")
+    if _regex(r"[0-9]{5,8}").fullmatch(token):
+        return _parse_number(token, RefKind.PMID)
+    if _regex(r"10/[a-z0-9]+").fullmatch(token):
+        return _parse_short_doi(token)
+    return _parse_arxiv(token)
+
+
+def _list_items(text: str) -> list[str]:
+    """Split a plain list, one identifier a line, bullets and numbers allowed; [] where the text is prose."""
+    items = []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        marker = _regex(r"(?:[-*+\u2022]|[(\[]?[0-9]{1,4}[.)\]])\s+").match(line)
+        items.append(line[marker.end() :] if marker else line)
+        if " " in items[-1] or "\t" in items[-1]:
+            return []
+    return items
+
+
+# ---- public ------------------------------------------------------------------
+
+
+def parse_ref(text: str) -> Ref:
+    """Read the first identifier in `text`, bare or inside prose punctuation, a URL or a BibTeX field.
+
+    Raises not_an_identifier, too_long. Source: spec §2; docs/STORE.md lists every accepted form.
+    """
+    head = _clean(text[:_MAX_INPUT_CHARS])
+    ref = _parse_whole(head) or next(_scan(head), None)
+    if ref is None:
+        raise DoigetError("not_an_identifier")
+    if len(ref.id) > MAX_REF_CHARS:
+        raise DoigetError("too_long")
+    return ref
+
+
+def find_refs(text: str) -> list[Ref]:
+    """List every identifier in prose or in a plain list, in order, each once.
+
+    A bare number counts as a PMID only in a plain list (one identifier a line), never in prose.
+    """
+    cleaned = _clean(text)
+    found: dict[str, Ref] = {}
+    for part in _list_items(cleaned) or [cleaned]:
+        whole = _parse_whole(part)
+        for ref in [whole] if whole else _scan(part):
+            if len(ref.id) <= MAX_REF_CHARS:
+                found.setdefault(ref.canonical, ref)
+    return list(found.values())
+
+
+def safekey(ref: Ref) -> str:
+    """Name the files of a ref: `[a-z0-9._-]`, at most 120 bytes, one key per ref (spec §2, docs/STORE.md)."""
+    prefix = "doi" if ref.kind is RefKind.SHORT_DOI else ref.kind.value
+    name = ref.canonical.removeprefix("arXiv:").removeprefix("pmid:")
+    if ref.kind is RefKind.PMCID:
+        name = name.lower()
+    plain = f"{prefix}_{name.replace('/', '_', 1)}"
+    # SECURITY: nothing but these characters reaches a path: no separator, drive, device name or trailing dot.
+    key = re.sub(r"[^a-z0-9._-]", "_", plain)
+    if key == plain and len(key) <= 120 and not re.search(r"\.\Z|_[0-9a-f]{16}\Z", key):
+        return key
+    import hashlib
+
+    digest = hashlib.sha256(ref.canonical.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{key[:103]}_{digest[:16]}"
+
+
+def quote_doi(doi: str) -> str:
+    """Percent-encode a DOI for one URL path segment: all but RFC 3986's unreserved characters, `/` included."""
+    # SECURITY: without a raw "/", "?" or "#" a DOI cannot leave its place in a request path.
+    return re.sub(
+        rb"[^A-Za-z0-9._~-]", lambda m: b"%%%02X" % m[0][0], doi.encode("utf-8", "surrogatepass")
+    ).decode("ascii")
+
+
+#: Prefixes registered at DataCite as a whole (apis.md §12 and the clients named in recorded records).
+_DATACITE_PREFIXES: Final = frozenset(
+    {
+        "10.48550",  # arXiv
+        "10.5281",  # Zenodo
+        "10.6084",  # figshare
+        "10.17605",  # OSF
+        "10.5061",  # Dryad
+        "10.7910",  # Harvard Dataverse
+        "10.1594",  # PANGAEA
+        "10.17632",  # Mendeley Data
+        "10.13140",  # ResearchGate
+        "10.14454",  # DataCite
+        "10.5438",  # DataCite
+        "10.5067",  # NASA EOSDIS
+        "10.5517",  # CCDC
+        "10.5284",  # Archaeology Data Service
+        "10.15468",  # GBIF
+        "10.4232",  # GESIS
+        "10.5878",  # Swedish National Data Service
+        "10.6080",  # CRCNS
+        "10.7891",  # e-manuscripta
+        "10.21233",  # Neotoma
+        "10.21956",  # F1000 peer review reports
+        "10.23725",  # TOPMed
+        "10.25318",  # Statistics Canada
+    }
+)
+
+
+def is_datacite_prefix(doi: str) -> bool:
+    """Tell whether a DOI's prefix is known to be registered at DataCite; False means not known."""
+    return doi.partition("/")[0] in _DATACITE_PREFIXES
+
+
+# ############################################################################
+# MARK: 3. Records
+# ############################################################################
+# The shapes that travel inside doiget, and the cleaning of outside text.
+# Uses: 1 Errors, 2 Identifiers.
+# Promises: text in a Work is NFC, free of markup, control and bidi characters,
+# and capped; a Work survives `work_to_dict` and back unchanged.
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """A person (family, given, particle, suffix), or a body or single-string name (`literal`)."""
+
+    family: str = ""
+    given: str = ""
+    particle: str = ""
+    suffix: str = ""
+    literal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Retraction:
+    """A notice that changes how far the work can be trusted."""
+
+    status: str  # retracted, partially_retracted, withdrawn, removed, expression_of_concern
+    notice_doi: str | None = None
+    source: str | None = None  # publisher, retraction-watch, openalex, europepmc, arxiv
+    date: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A typed link to another work: `kind` in Crossref's words (has-preprint, is-preprint-of, …)."""
+
+    kind: str
+    ref: str  # canonical ref string
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """One open copy of a work, as one source names it. Licence and version belong to the copy."""
+
+    source: str  # openalex, unpaywall, europepmc, arxiv, zenodo, …
+    pdf_url: str | None = None
+    landing_page_url: str | None = None
+    license: str | None = None
+    version: str | None = None  # publishedVersion, acceptedVersion, submittedVersion
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try at one source or location, with its outcome: `ok` or a reason of REASONS."""
+
+    source: str
+    outcome: str
+    host: str | None = None
+    url: str | None = None  # without query, for people
+    status: int | None = None  # HTTP status
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The scholarly object: what the registries say of it. None or empty means unknown."""
+
+    type: str | None = None  # Crossref's type names, plus preprint, software, … (see docs/STORE.md)
+    title: str | None = None
+    authors: tuple[Author, ...] = ()
+    year: int | None = None
+    date: str | None = None  # ISO, as precise as known: 2009, 2009-03, 2009-03-02
+    container_title: str | None = None
+    volume: str | None = None
+    issue: str | None = None
+    pages: str | None = None  # "146-171", plain hyphen
+    article_number: str | None = None
+    publisher: str | None = None
+    abstract: str | None = None
+    doi: str | None = None
+    arxiv_id: str | None = None  # without version
+    arxiv_version: int | None = None
+    pmid: str | None = None
+    pmcid: str | None = None  # with the letters PMC
+    license: str | None = None
+    url: str | None = None  # landing page
+    retraction: Retraction | None = None
+    relations: tuple[Relation, ...] = ()
+    cited_by_count: int | None = None
+    editors: tuple[Author, ...] = ()
+    subtitle: str | None = None
+    original_title: str | None = None
+    institution: str | None = None
+    event: str | None = None
+    edition: str | None = None
+    series: str | None = None
+    season: str | None = None  # of the issue: CSL's "1" (spring) to "4", or a word
+    isbn: tuple[str, ...] = ()
+    issn: tuple[str, ...] = ()
+    language: str | None = None
+    primary_class: str | None = None  # arXiv: cs.CL
+    comment: str | None = None  # arXiv: the authors' comment
+    journal_ref: str | None = None  # arXiv: where the authors say it appeared
+    oa_status: str | None = None  # gold, diamond, hybrid, bronze, green, closed; None: not looked up
+    locations: tuple[Location, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A work with how we came to know it."""
+
+    ref: str  # canonical
+    work: Work
+    source: str  # crossref, datacite, arxiv, europepmc, doi.org, store
+    from_cache: bool = False
+    stale: bool = False
+    warnings: tuple[str, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+
+
+# ---- Cleaning text ----
+#
+# Every string from outside passes here: API bodies, .bib files, records edited by hand, packs. Cleaning what is clean
+# changes nothing, so a record can be read and written any number of times.
+
+MAX_LINE: Final = 1000
+MAX_ABSTRACT: Final = 5000
+MAX_RAW: Final = 200_000  # characters of one field looked at; an abstract in MathML is many times its text
+MAX_ROUNDS: Final = 50
+MAX_MARKUP_DEPTH: Final = 64
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_PARAGRAPH: Final = "\u2029"
+#: A tag as registries write it. Attributes need a value, so `a<b and c>d` is no tag.
+_TAG: Final = (
+    r"<(/?)(?:([A-Za-z][\w.-]{0,20}):)?([A-Za-z][\w-]{0,30})"
+    r"((?:\s+[\w:.-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>=]+))*)\s*(/?)>"
+)
+_MARKUP_PREFIXES: Final = frozenset({"jats", "mml", "m", "html", "xhtml", "xlink", "ali", "oasis"})
+_BLOCKS: Final = _words(
+    "abstract blockquote br break dd def-item disp-quote div dl dt h1 h2 h3 h4 h5 h6 hr li list list-item ol p "
+    "para sec section simplepara table tbody td th thead title tr ul"
+)
+_HEADINGS: Final = _words("title h1 h2 h3 h4 h5 h6")
+_MATH: Final = _words(
+    "annotation annotation-xml maction math menclose merror mfenced mfrac mi mmultiscripts mn mo mover mpadded "
+    "mphantom mprescripts mroot mrow ms mspace msqrt mstyle msub msubsup msup mtable mtd mtext mtr munder "
+    "munderover none semantics"
+)
+_INLINES: Final = _words(
+    "a abbr abbrev acronym alternatives article-title b big bold break cite code del disp-formula em email emph "
+    "ext-link fn font formula graphic hi i img inf inline-formula inline-graphic ins italic kbd label mark "
+    "monospace named-content nobr overline q roman s samp sans-serif sc scp small source span strike strong "
+    "styled-content sub subscript subtitle sup superscript tex-math tt u underline uri var wbr xref"
+)
+_VOID: Final = _words("br break graphic hr img inline-graphic mprescripts mspace none wbr")
+_FORMULAS: Final = frozenset({"math", "inline-formula", "disp-formula", "alternatives"})
+_SUPERSCRIPTS: Final = str.maketrans("0123456789+-\u2212=()ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱ")
+_SUBSCRIPTS: Final = str.maketrans(
+    "0123456789+-\u2212=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ"
+)
+_ACCENT_MARKS: Final = "¯‾ˉ^\u02c6~\u02dc→\u20d7˙¨"
+_RELATIONS: Final = "<>=≤≥≈≃≅≡≠\u223c≲≳≪≫∝→"
+_ACCENTS: Final = str.maketrans(
+    _ACCENT_MARKS, "\u0304\u0304\u0304\u0302\u0302\u0303\u0303\u20d7\u20d7\u0307\u0308"
+)
+
+
+def as_text(value: object) -> str | None:
+    """Return text, a number or a date as text; the first usable element of a list; None for anything else."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple):
+        return next((text for text in map(as_text, value) if text is not None), None)
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return str(value) if abs(value) < 10**18 else None
+    if isinstance(value, float):
+        return f"{value:g}" if math.isfinite(value) else None
+    isoformat = getattr(value, "isoformat", None)  # TOML has dates
+    return str(isoformat()) if callable(isoformat) else None
+
+
+def as_int(value: object) -> int | None:
+    """Return a whole number, also from digits in a string; None for anything else, booleans included."""
+    if isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]{1,15}\s*", value):
+        return int(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 10**15:
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**15 else None
+
+
+def as_dict(value: object) -> dict[str, Any]:
+    """Return a mapping as it is, anything else as an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    """Return a list as it is, nothing as an empty list, and a single value as a list of one."""
+    if isinstance(value, list | tuple):
+        return list(value)
+    return [] if value is None else [value]
+
+
+def clean_line(value: object, cap: int = MAX_LINE) -> str | None:
+    """Turn any value into one clean line of at most `cap` characters; None when nothing is left ("0" is something).
+
+    Entities are decoded to a fixed point, markup becomes text, it is NFC; mojibake and U+FFFD stay as registered.
+    """
+    text = as_text(value)
+    if text is None:
+        return None
+    text = " ".join(_settle(text[:MAX_RAW]).split())
+    return _cut(text, cap) if text not in {"", "&NA;"} else None  # &NA; is one publisher's "not available"
+
+
+def clean_text(value: object, cap: int = MAX_ABSTRACT) -> str | None:
+    """Turn any value into paragraphs parted by blank lines, at most `cap` characters; None when nothing is left."""
+    text = as_text(value)
+    if text is None:
+        return None
+    text = re.sub(r"\r\n?", "\n", text[:MAX_RAW])
+    paragraphs = [" ".join(part.split()) for part in re.split(rf"{_PARAGRAPH}|\n[^\S\n{_PARAGRAPH}]*\n", _settle(text))]
+    return _cut("\n\n".join(part for part in paragraphs if part), cap) or None
+
+
+def clean_url(value: object) -> str | None:
+    """Return a web address as https, without blanks or control characters; None for anything else."""
+    text = as_text(value)
+    text = re.sub(r"[\r\n\t]", "", _visible(text[: 2 * MAX_LINE])).strip() if text else ""
+    match = re.fullmatch(r"(?i:https?)://([^\s/?#\"<>\\]+)([/?#].*)?", text)
+    if not match or len(text) > 2 * MAX_LINE - 8:
+        return None
+    rest = re.sub(
+        r"[\s\"<>\\^`{|}\x7f-\x9f]", lambda odd: "".join(f"%{byte:02X}" for byte in odd[0].encode()), match[2] or ""
+    )
+    return f"https://{match[1]}{rest}"
+
+
+def _settle(text: str) -> str:
+    """Drop invisible characters, decode entities and flatten markup until nothing changes any more."""
+    if text.isascii() and text.isprintable() and "<" not in text and "&" not in text:
+        return text
+    import unicodedata
+
+    for _ in range(MAX_ROUNDS):
+        before = text
+        # SECURITY: control, bidi, zero-width and tag characters can hide text from people or break files.
+        text = _decode_entities(_flatten_markup(unicodedata.normalize("NFC", _visible(text))))
+        if text == before:
+            return text
+    # SECURITY: text nested to defeat the cleaning loses the characters it plays with.
+    return unicodedata.normalize("NFC", _visible(re.sub("[<>&]", "", text)))
+
+
+def _decode_entities(text: str) -> str:
+    """Decode entities once; an ampersand escaped any number of times counts as once."""
+    if "&" not in text:
+        return text
+    import html
+
+    text = re.sub(r"&(?:amp;|#0{0,8}38;|#[xX]0{0,8}26;)+", "&", text)
+    pattern = r"&(?:#[0-9]{1,8}|#[xX][0-9A-Fa-f]{1,8}|[A-Za-z][A-Za-z0-9]{1,31});"
+    return re.sub(pattern, lambda match: html.unescape(match[0]), text)
+
+
+def _cut(text: str, cap: int) -> str:
+    """Cut text to `cap` characters with an ellipsis, never between a letter and its accent."""
+    if len(text) <= cap:
+        return text
+    import unicodedata
+
+    end = cap - 1
+    while end and unicodedata.combining(text[end]):
+        end -= 1
+    return text[:end].rstrip() + "…"
+
+
+# ---- Markup to text ----
+
+
+@dataclass(slots=True)
+class _Element:
+    """One element of registered markup, with text and elements inside."""
+
+    name: str
+    inside: list[str | _Element]
+
+
+def _flatten_markup(text: str) -> str:
+    """Replace known tags (JATS, HTML, MathML) by what they mean in plain text; any other `<` is part of the text."""
+    if "<" not in text:
+        return text
+    text = _without_comments(text)
+    tags = [tag for tag in re.finditer(_TAG, text) if _is_markup(tag, text)]
+    if not tags:
+        return text
+    if any(tag[3].lower() in _BLOCKS for tag in tags):
+        text = text.replace("\n", " ")  # where tags make the paragraphs, line ends are only layout
+    return _render_inside(_markup_tree(text, tags).inside)
+
+
+def _without_comments(text: str) -> str:
+    """Drop comments and processing instructions, unwrap CDATA."""
+    for start, end, keep in (("<!--", "-->", False), ("<?", "?>", False), ("<![CDATA[", "]]>", True)):
+        pieces, rest = [], text
+        while start in rest and end in rest[rest.index(start) :]:
+            before, _, rest = rest.partition(start)
+            inside, _, rest = rest.partition(end)
+            pieces += [before, inside if keep else " "]
+        text = "".join(pieces) + rest
+    return text
+
+
+def _is_markup(tag: re.Match[str], text: str) -> bool:
+    """Say whether something in angle brackets is a tag we know rather than mathematics."""
+    prefix, name = (tag[2] or "").lower(), tag[3].lower()
+    if prefix in _MARKUP_PREFIXES:
+        return True
+    if name not in _BLOCKS and name not in _INLINES and name not in _MATH:
+        return False
+    if tag[1] or tag[4] or tag[5] or len(name) > 1 or not re.match(r"[\w)\]]", text[tag.start() - 1 : tag.start()]):
+        return True
+    return f"</{name}>" in text[tag.end() :].lower()  # `a<b>c` is a comparison unless it is closed
+
+
+def _markup_tree(text: str, tags: Sequence[re.Match[str]]) -> _Element:
+    """Build a tree from tags as they come: what is not closed ends with its parent, a stray end tag is dropped."""
+    root = _Element("", [])
+    open_elements = [root]
+    position = 0
+    for tag in tags:
+        open_elements[-1].inside.append(text[position : tag.start()])
+        position = tag.end()
+        name = tag[3].lower()
+        if tag[1]:
+            depth = next((i for i in range(len(open_elements) - 1, 0, -1) if open_elements[i].name == name), 0)
+            del open_elements[depth or len(open_elements) :]
+            continue
+        element = _Element(name, [])
+        open_elements[-1].inside.append(element)
+        if not (tag[5] or name in _VOID or len(open_elements) > MAX_MARKUP_DEPTH):
+            open_elements.append(element)
+    open_elements[-1].inside.append(text[position:])
+    return root
+
+
+def _render_inside(nodes: Sequence[str | _Element]) -> str:
+    """Render nodes in a row: a space where a formula was glued to a word, none where layout parted a comma."""
+    pieces: list[str] = []
+    after_formula = False
+    for node in nodes:
+        piece = re.sub(r"^\s{2,}(?=[.,;:)\]])", "", node) if isinstance(node, str) else _render_element(node)
+        if not piece:
+            continue
+        is_formula = isinstance(node, _Element) and node.name in _FORMULAS
+        glued = is_formula and pieces and re.search(r"(?:[a-z]{2}|[A-Za-z]{3}|[,;:])$", pieces[-1])
+        if after_formula and not is_formula:
+            glued = re.match(r"[A-Za-z]{3}|(?:in|of|is|by|at|to|on|as|or|an)\b", piece)
+        pieces.append(f" {piece}" if glued else piece)
+        after_formula = is_formula
+    return "".join(pieces)
+
+
+def _render_element(element: _Element) -> str:
+    name = element.name
+    if name in _MATH:
+        return _render_math(element)
+    if name in {"sub", "inf", "subscript"}:
+        return render_script(_render_inside(element.inside), _SUBSCRIPTS)
+    if name in {"sup", "superscript"}:
+        return render_script(_render_inside(element.inside), _SUPERSCRIPTS)
+    if name == "tex-math":
+        return _render_tex(_render_inside(element.inside))
+    inside = element.inside
+    if name in _FORMULAS and any(isinstance(node, _Element) and node.name == "math" for node in inside):
+        inside = [node for node in inside if isinstance(node, str) or node.name != "tex-math"]  # the same formula twice
+    text = _render_inside(inside)
+    if name == "subtitle":
+        return f": {text.strip()}"
+    if name in _HEADINGS and text.strip(" .:\n").lower() == "abstract":
+        return _PARAGRAPH
+    return f"{_PARAGRAPH}{text}{_PARAGRAPH}" if name in _BLOCKS else text.strip() if name in _FORMULAS else text
+
+
+def _render_tex(text: str) -> str:
+    """Leave TeX as it is, but take it out of the whole document some publishers wrap around a formula."""
+    match = re.search(r"\\begin\s*\{document\}(.*?)\\end\s*\{document\}", text, re.DOTALL)
+    return match[1].strip().replace("$$", "$") if match else text
+
+
+def render_script(text: str, table: Mapping[int, int], mark: str = "") -> str:
+    """Render a sub- or superscript in Unicode where all its characters exist, else plain behind `mark`.
+
+    At most one letter: `xₙ` reads well, `Tₘₐₓ` would hide the word from every search.
+    """
+    text = _decode_entities(text).strip()
+    letters = sum(char.isalpha() for char in text)
+    if text and letters <= 1 and all(ord(char) in table for char in text):
+        return text.translate(table)
+    if not mark or not text or text in "\u2032″‴*\u2217†‡°":  # these stand high already
+        return text
+    return f"{mark}{text}" if len(text) == 1 else f"{mark}({text})"
+
+
+def _render_math(element: _Element) -> str:
+    """Render MathML as a line of text: RuO₂, 10⁻³, a/b, √x, P < 0.05."""
+    name = element.name
+    if name in {"annotation", "annotation-xml", "mphantom", "none", "mprescripts"}:
+        return ""
+    if name in {"mspace", "mtext"}:
+        return _render_inside(element.inside) or " "
+    if name in {"mi", "mn", "mo", "ms"}:
+        text = _decode_entities(_render_inside(element.inside)).strip()
+        return f" {text} " if name == "mo" and text and text in _RELATIONS else text
+    parts = [_render_math(node) for node in element.inside if isinstance(node, _Element)]
+    loose = "".join(node for node in element.inside if isinstance(node, str)).strip()
+    return _MATH_LAYOUT.get(name, _math_row)(element, parts) + loose
+
+
+def _math_row(_: _Element, parts: Sequence[str]) -> str:
+    return "".join(parts)
+
+
+def _math_scripts(element: _Element, parts: Sequence[str]) -> str:
+    """Lay out msub, msup, munder, mover and the forms with both."""
+    base, *scripts = parts or [""]
+    if element.name == "mover" and len(base) == 1 and scripts and scripts[0].strip() in _ACCENT_MARKS:
+        return base + scripts[0].strip().translate(_ACCENTS)
+    low = scripts[:1] if element.name not in {"msup", "mover"} else []
+    high = scripts[len(low) :]
+    lower = "".join(render_script(text, _SUBSCRIPTS) for text in low)
+    return base + lower + "".join(render_script(text, _SUPERSCRIPTS, "^") for text in high)
+
+
+def _math_multiscripts(element: _Element, parts: Sequence[str]) -> str:
+    """Lay out scripts on both sides, as in ¹⁵³Tb: pairs of low and high, after `mprescripts` those in front."""
+    names = [node.name for node in element.inside if isinstance(node, _Element)]
+    turn = names.index("mprescripts") if "mprescripts" in names else len(parts)
+    post, pre = parts[1:turn], parts[turn + 1 :]
+
+    def scripts(texts: Sequence[str]) -> str:
+        tables = (_SUBSCRIPTS, _SUPERSCRIPTS)
+        return "".join(render_script(text, tables[i % 2]) for i, text in enumerate(texts))
+
+    return scripts(pre) + "".join(parts[:1]) + scripts(post)
+
+
+def _in_brackets(text: str) -> str:
+    return text if re.fullmatch(r"\w*", text) else f"({text.strip()})"
+
+
+def _math_fraction(_: _Element, parts: Sequence[str]) -> str:
+    return "/".join(map(_in_brackets, parts))
+
+
+def _math_root(_: _Element, parts: Sequence[str]) -> str:
+    return "√" + _in_brackets("".join(parts[:1]))
+
+
+def _math_fenced(_: _Element, parts: Sequence[str]) -> str:
+    return f"({', '.join(parts)})"
+
+
+def _math_first(_: _Element, parts: Sequence[str]) -> str:
+    return "".join(parts[:1])
+
+
+def _math_spaced(_: _Element, parts: Sequence[str]) -> str:
+    return " ".join(parts)
+
+
+_MATH_LAYOUT: Final[Mapping[str, Callable[[_Element, Sequence[str]], str]]] = {
+    **dict.fromkeys(("msub", "msup", "msubsup", "munder", "mover", "munderover"), _math_scripts),
+    "mmultiscripts": _math_multiscripts,
+    "mfrac": _math_fraction,
+    "msqrt": lambda _, parts: "√" + _in_brackets("".join(parts)),
+    "mroot": _math_root,
+    "mfenced": _math_fenced,
+    "semantics": _math_first,
+    "mtable": _math_spaced,
+    "mtr": _math_spaced,
+}
+
+
+# ---- Names ----
+
+_PARTICLES: Final = _words(
+    "af al bin da dal de del della den der des di dos du el ibn la le ten ter van vom von zu zum zur"
+)
+_CAPITAL_PARTICLES: Final = _words("De Del Della Di Dos Du La Le Van Von St.")
+_SUFFIX: Final = r"(?i:jr|sr)\.?|II|III|IV|2nd|3rd"
+_NO_NAME: Final = (
+    r"(?i)\(:[a-z]{2,6}\)\W*(?:unknown|anonymous|none|unavailable|unassigned)?|&na;|unknown(?: author)?"
+    r"|author unknown|anonymous|anon\.?|n/a|n\.n\.|none|null|not available|no authors?(?: listed)?|tba|tbd"
+    r"|various(?: authors)?|et al\.?|\[?s\.n\.\]?|[\W_]*"
+)
+_BODY: Final = (
+    r"(?i)\b(?:academ(?:y|ia)|agency|archives?|association|authority|bank|bureau|cent(?:er|re|rum)|college|"
+    r"collaborations?|commission|committee|company|consorti(?:a|um)|corporation|council|department|division|editors|"
+    r"expedition|facility|federation|foundation|gmbh|government|group|hospital|inc|initiative|institut\w*|"
+    r"international|laborator(?:y|ies)|library|ltd|ministry|museum|national|network|observatory|office|"
+    r"organi[sz]ation|partnership|program(?:me)?|project|research|school|service|society|survey|team|trust|union|universi\w+|working|world)\b"
+)
+_NO_PERSON_WORD: Final = _words("and et for für of on the und y")
+_LIFE_DATES: Final = (
+    r",?\s*(?:\((?:[^()]*\d{3}[^()]*)\)|(?:b\.|d\.|ca\.)?\s*\d{4}\??\s*[-\u2013]\s*(?:\d{4})?\.?)$"
+)
+_ACADEMIC_TITLE: Final = r"^(?:(?:(?:Dr|Prof|Mr|Mrs|Ms|Dra|Assoc|Asst)\.\s*|(?:Dr|Prof|Professor)\s+))+(?=\S)"
+_DEGREE: Final = r",\s*(?:Ph\.?\s?D|M\.?D|M\.?Sc|B\.?Sc|M\.?P\.?H|R\.?N|M\.?A|B\.?A|Dr\.?P\.?H)\.?$|\s+Ph\.?\s?D\.?$"
+
+
+def _clean_name(value: object) -> str:
+    return (clean_line(value, 300) or "").strip(" ,;")
+
+
+def make_author(
+    family: object = None, given: object = None, particle: object = None, suffix: object = None, literal: object = None
+) -> Author | None:
+    """Build an author from the parts a source names; None for placeholders such as `(:Unkn)` or Anonymous.
+
+    A suffix or a title inside another part goes where it belongs, `FAMILY, GIVEN` in one part is parted; capitals and
+    particles inside the family name stay as registered. A given name alone is a name in one string.
+    """
+    family, given, particle, suffix = map(_clean_name, (family, given, particle, suffix))
+    if re.fullmatch(_NO_NAME, family):
+        family = ""
+    if not family:
+        text = _clean_name(literal) or given
+        return None if re.fullmatch(_NO_NAME, text) else Author(literal=text)
+    if "," in family and not given:
+        return _author_of_parts(family.split(","), suffix, particle)
+    family, family_suffix = _part_suffix(re.sub(f"{_LIFE_DATES}|{_DEGREE}", "", family) or family)
+    given, given_suffix = _part_suffix(re.sub(f"{_LIFE_DATES}|{_DEGREE}", "", re.sub(_ACADEMIC_TITLE, "", given)))
+    return Author(family, given, particle, suffix or family_suffix or given_suffix)
+
+
+def _part_suffix(name: str) -> tuple[str, str]:
+    """Part a suffix from the end of a name: `King Jr.`, `Smith, III`."""
+    if re.fullmatch(_SUFFIX, name):
+        return "", name
+    match = re.fullmatch(rf"(.*\S)(?:\s*,\s*|\s+)({_SUFFIX})", name)
+    return (match[1].rstrip(" ,"), match[2]) if match else (name, "")
+
+
+def _author_of_parts(parts: Sequence[str], suffix: str = "", particle: str = "") -> Author | None:
+    """Build an author from `Family, Given`, `Family, Jr., Given` or `Family, Given, Jr.`."""
+    names = [part.strip() for part in parts if part.strip()]
+    suffixes = [name for name in names[1:] if re.fullmatch(_SUFFIX, name)]
+    rest = [name for name in names if name not in suffixes]
+    family, given = "".join(rest[:1]), ", ".join(rest[1:])
+    if not given:
+        return Author(family, "", particle, suffix or "".join(suffixes[:1])) if family else None
+    return make_author(family, given, particle, suffix or "".join(suffixes[:1]))
+
+
+def parse_name(value: object) -> Author | None:
+    """Read a name that came as one string: `Family, Given`, `Given Family`, or a body.
+
+    A name without comma is parted before its last word (and particles) only where it looks like a person's: cased script,
+    two to five words, none of them a body's; everything else stays one string. None for placeholders.
+    """
+    text = _clean_name(value)
+    if re.fullmatch(_NO_NAME, text):
+        return None
+    person = re.sub(r"\s*\([^()]*\)$", "", re.sub(_LIFE_DATES, "", text)).strip(" ,")
+    if re.search(_BODY, person) or re.search(r"\d|[&/@:]", person) or not person:
+        return Author(literal=text)
+    if "," in person:
+        return _author_of_parts(person.split(",")) if person.count(",") <= 2 else Author(literal=text)
+    words = re.sub(_ACADEMIC_TITLE, "", person).split()
+    ending = [words.pop()] if len(words) > 2 and re.fullmatch(_SUFFIX, words[-1]) else []
+    if not _is_personal(words):
+        return Author(literal=text)
+    cut = len(words) - 1
+    while cut > 1 and (words[cut - 1] in _PARTICLES or words[cut - 1] in _CAPITAL_PARTICLES):
+        cut -= 1
+    return Author(" ".join(words[cut:]), " ".join(words[:cut]), "", "".join(ending))
+
+
+def _is_personal(words: Sequence[str]) -> bool:
+    """Say whether words look like a person's given and family name."""
+    if not 2 <= len(words) <= 5 or any(word.lower() in _NO_PERSON_WORD for word in words):
+        return False
+    return all(word in _PARTICLES or word[0].isupper() or word[:2].lower() in {"d'", "d\u2019"} for word in words)
+
+
+def parse_names(value: object) -> list[Author]:
+    """Read one or several names, parted by semicolons; what follows a person's name as an address is dropped."""
+    text = _clean_name(value)
+    parts = [part.strip() for part in text.split(";") if part.strip()]
+    if len(parts) < 2:
+        return [author for author in [parse_name(text)] if author]
+    authors = [author for author in map(parse_name, parts) if author]
+    people = [author for author in authors if author.family]
+    return people if people and authors[0].family else authors
+
+
+def display_name(author: Author) -> str:
+    """Render a name for people: `Georg Henrik von Wright`, `Martin Luther King, Jr.`, or the body's name."""
+    if author.literal:
+        return author.literal
+    name = " ".join(part for part in (author.given, author.particle, author.family) if part)
+    comma = "," if re.match(r"(?i)[js]r", author.suffix) else ""
+    return f"{name}{comma} {author.suffix}" if author.suffix else name
+
+
+# ---- Dates, pages, licences ----
+
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+YEARS: Final = range(1000, 2101)  # anything else is no Gregorian year; Thai registrars send 2549
+
+
+def iso_date(year: object, month: object = None, day: object = None) -> str | None:
+    """Render an ISO date as precise as its parts are valid; None without a plausible year."""
+    y, m, d = as_int(year), as_int(month), as_int(day)
+    if y is None or y not in YEARS:
+        return None
+    if m is None or not 1 <= m <= 12:
+        return f"{y:04}"
+    leap = y % 4 == 0 and (y % 100 != 0 or y % 400 == 0)
+    days = 28 + leap if m == 2 else 30 if m in {4, 6, 9, 11} else 31
+    return f"{y:04}-{m:02}-{d:02}" if d and 1 <= d <= days else f"{y:04}-{m:02}"
+
+
+def parse_date(value: object) -> str | None:
+    """Read a date: ISO (also partial, with time, or a range), `2018/3/2`, `2021 Mar 15`, `19.07.2018`, or a year."""
+    text = (as_text(value) or "").strip()[:60]
+    match = re.match(r"(\d{4})(?:([-/.])(\d{1,2})(?:\2(\d{1,2}))?)?(?!\d)", text)
+    if match and not re.match(r"\s+[A-Za-z]{3}", text[match.end() :]):
+        return iso_date(match[1], match[3], match[4])
+    match = re.match(r"(\d{1,2})\.(\d{1,2})\.(\d{4})\b", text)
+    if match:
+        return iso_date(match[3], match[2], match[1])
+    match = re.match(r"(\d{4})\s+([A-Za-z]{3})[a-z]*\.?(?:\s+(\d{1,2})\b)?", text) or None
+    if match:
+        month = match[2].lower()
+        return iso_date(match[1], _MONTHS.index(month) + 1 if month in _MONTHS else None, match[3])
+    return None
+
+
+def parse_date_parts(value: object) -> str | None:
+    """Read CSL's `{"date-parts": [[2009, 3]]}`, also with strings, nulls or a flat list inside, or its `raw` form."""
+    date = as_dict(value)
+    parts = as_list(date.get("date-parts"))
+    first = parts[0] if parts and isinstance(parts[0], list | tuple) else parts
+    year, month, day = [*first, None, None, None][:3]
+    return iso_date(year, month, day) or parse_date(date.get("raw")) or parse_date(date.get("literal"))
+
+
+def clean_pages(value: object) -> str | None:
+    """Return pages with a plain hyphen, `146-171`; anything else as registered."""
+    text = clean_line(value, 60)
+    return re.sub(r"\s*(?:--+|[\u2010-\u2015\u2212]|-)\s*", "-", text).strip("-") or None if text else None
+
+
+def expand_pages(value: object) -> str | None:
+    """Return pages in full where PubMed shortens them: `443-7` is `443-447`."""
+    pages = clean_pages(value)
+    match = re.fullmatch(r"(\d+)-(\d+)", pages or "")
+    if not match or len(match[2]) >= len(match[1]):
+        return pages
+    return f"{match[1]}-{match[1][: -len(match[2])]}{match[2]}"
+
+
+def normalise_license(value: object) -> str | None:
+    """Turn a licence's address or name into a short id: cc-by-4.0, cc0-1.0, arxiv-nonexclusive-1.0, mit.
+
+    Unknown addresses are kept; statements that name no licence ("Open Access") give None.
+    """
+    text = (clean_line(value, 300) or "").strip().lower()
+    if not text or text.startswith("info:"):
+        return None
+    for pattern, name in _LICENSES:
+        match = re.search(pattern, text)
+        if match:
+            return re.sub(r"[\s_]+", "-", match.expand(name)).strip("-")
+    parts = re.fullmatch(r"cc[\s_-]*(by(?:[\s_-]*(?:nc|nd|sa))*)(?:[\s_-]*v?(\d\.\d))?(?:[\s_-]([a-z]{2}|igo))?", text)
+    if parts:
+        elements = re.findall("by|nc|nd|sa", parts[1])
+        return "-".join(filter(None, ("cc", *elements, parts[2], parts[3])))
+    if "://" in text and not re.fullmatch(r"[a-z -]+, [a-z :]+://.*|[a-z -]+:? https?://.*", text):
+        return clean_url(value)
+    return text if re.fullmatch(r"[a-z0-9][a-z0-9.:,/ -]*", text) else None
+
+
+#: Licence addresses and names by pattern; the first that fits names the id.
+_LICENSES: Final = (
+    (r"creativecommons\.org/licen[sc]es/(by(?:-nc)?(?:-nd|-sa)?)/(\d\.\d)/([a-z]{2}|igo)(?:/|$)", r"cc-\1-\2-\3"),
+    (r"creativecommons\.org/licen[sc]es/(by(?:-nc)?(?:-nd|-sa)?)/(\d\.\d)", r"cc-\1-\2"),
+    (r"creativecommons\.org/licen[sc]es/(by(?:-nc)?(?:-nd|-sa)?)/?$", r"cc-\1"),
+    (r"creativecommons\.org/publicdomain/zero|^cc[\s_-]*0(?:[\s_-]|$)", "cc0-1.0"),
+    (r"creativecommons\.org/publicdomain/mark", "cc-pdm-1.0"),
+    (r"arxiv\.org/licenses/nonexclusive-distrib|^arxiv[\s_-]*nonexclusive", "arxiv-nonexclusive-1.0"),
+    (r"opensource\.org/licenses?/([a-z0-9.-]+)", r"\1"),
+    (r"apache\.org/licenses/license-2\.0", "apache-2.0"),
+    (r"gnu\.org/licenses/(?:old-licenses/)?(a?gpl|lgpl)-(\d\.\d)", r"\1-\2"),
+    (r"^(?:pd|public[\s_-]*domain)$", "public-domain"),
+)
+
+
+# ---- Works and plain dicts ----
+
+RETRACTION_STATUSES: Final = (
+    "retracted",
+    "removed",
+    "withdrawn",
+    "partially_retracted",
+    "expression_of_concern",
+)  # the gravest first
+VERSIONS: Final = ("publishedVersion", "acceptedVersion", "submittedVersion")
+OA_STATUSES: Final = frozenset({"gold", "diamond", "hybrid", "bronze", "green", "closed"})
+_LINE_FIELDS: Final = (
+    "title", "container_title", "volume", "issue", "article_number", "publisher", "license", "subtitle",
+    "original_title", "institution", "event", "edition", "series", "season", "language", "primary_class", "comment",
+    "journal_ref",
+)  # fmt: skip
+#: The fields of `metadata` (spec §3.1), in its order; the second row only where known.
+_METADATA_FIELDS: Final = (
+    "type", "title", "authors", "year", "date", "container_title", "volume", "issue", "pages", "article_number",
+    "publisher", "abstract", "doi", "arxiv_id", "arxiv_version", "pmid", "pmcid", "license", "url", "retraction",
+    "relations", "cited_by_count",
+)  # fmt: skip
+_MORE_METADATA: Final = (
+    "editors", "subtitle", "original_title", "institution", "event", "edition", "series", "season", "isbn", "issn",
+    "language", "primary_class", "comment", "journal_ref",
+)  # fmt: skip
+
+
+def as_plain(value: object) -> object:
+    """Turn a record or part of one into dicts and lists, without what is unknown."""
+    if isinstance(value, tuple):
+        return [as_plain(item) for item in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        named = ((item.name, getattr(value, item.name)) for item in fields(value))
+        return {name: as_plain(inner) for name, inner in named if inner is not None and inner not in ("", ())}
+    return value
+
+
+def work_to_dict(work: Work) -> dict[str, Any]:
+    """Render a work as dicts and lists for JSON and TOML; what is unknown is left out."""
+    return as_dict(as_plain(work))
+
+
+def work_from_dict(data: object) -> Work:
+    """Read a work back, also from a record edited by hand: text is cleaned again, wrong types are dropped."""
+    raw = as_dict(data)
+    date = parse_date(raw.get("date")) or iso_date(raw.get("year"))
+    values: dict[str, Any] = {name: clean_line(raw.get(name)) for name in _LINE_FIELDS}
+    return Work(
+        **values,
+        **_numbers_from_dict(raw),
+        type=_slug(raw.get("type")),
+        date=date,
+        year=int(date[:4]) if date else None,
+        pages=clean_pages(raw.get("pages")),
+        abstract=clean_text(raw.get("abstract")),
+        url=clean_url(raw.get("url")),
+        authors=_each(raw.get("authors"), _author_from_dict),
+        editors=_each(raw.get("editors"), _author_from_dict),
+        retraction=_retraction_from_dict(raw.get("retraction")),
+        relations=_each(raw.get("relations"), _relation_from_dict),
+        locations=_each(raw.get("locations"), _location_from_dict),
+        oa_status=_one_of(raw.get("oa_status"), OA_STATUSES),
+    )
+
+
+def _numbers_from_dict(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the identifiers and counts of a work."""
+    version, cited = as_int(raw.get("arxiv_version")), as_int(raw.get("cited_by_count"))
+    return {
+        "doi": clean_doi(raw.get("doi")),
+        "arxiv_id": clean_line(raw.get("arxiv_id"), 40),
+        "arxiv_version": version if version and version > 0 else None,
+        "pmid": _matching(raw.get("pmid"), r"[1-9]\d{0,8}"),
+        "pmcid": _matching(raw.get("pmcid"), r"PMC[1-9]\d{0,8}"),
+        "cited_by_count": cited if cited is not None and cited >= 0 else None,
+        "isbn": _each(raw.get("isbn"), clean_isbn),
+        "issn": _each(raw.get("issn"), clean_issn),
+    }
+
+
+def _each(value: object, read: Callable[[Any], T | None]) -> tuple[T, ...]:
+    """Read every element of a list, once each in order of appearance where equal ones cannot be meant."""
+    found = [item for item in map(read, as_list(value)) if item is not None]
+    return tuple(found) if read is _author_from_dict else tuple(dict.fromkeys(found))
+
+
+def _one_of(value: object, known: Collection[str]) -> str | None:
+    return value if isinstance(value, str) and value in known else None
+
+
+def _slug(value: object) -> str | None:
+    text = (clean_line(value, 40) or "").lower().replace("_", "-").replace(" ", "-")
+    return text if re.fullmatch(r"[a-z][a-z0-9-]*", text) else None
+
+
+def _matching(value: object, pattern: str) -> str | None:
+    text = (clean_line(value, 40) or "").upper()
+    return text if re.fullmatch(pattern, text) else None
+
+
+def clean_doi(value: object) -> str | None:
+    """Return a DOI as registries name it: no prefix, ASCII letters small; None for anything else."""
+    text = _visible(as_text(value) or "").strip()
+    text = re.sub(r"(?i)^(?:doi:\s*|https?://(?:dx\.)?doi\.org/)", "", text)
+    if not re.fullmatch(r"10\.\d[\d.]*/\S{1,240}", text):
+        return None
+    return _fold_letters(text)
+
+
+def clean_issn(value: object) -> str | None:
+    """Return an ISSN as 1234-567X, also from an address that ends in one."""
+    match = re.search(r"(?:^|/)(\d{4})-?(\d{3}[\dXx])$", (as_text(value) or "").strip())
+    return f"{match[1]}-{match[2].upper()}" if match else None
+
+
+def clean_isbn(value: object) -> str | None:
+    """Return an ISBN without hyphens, also from an address that ends in one."""
+    digits = re.sub(r"[\s-]", "", (as_text(value) or "").rpartition("/")[2])
+    return digits.upper() if re.fullmatch(r"(?:97[89])?\d{9}[\dXx]", digits) else None
+
+
+def _author_from_dict(value: object) -> Author | None:
+    """Read a name back as it was written; a bare string is a name in one string."""
+    if isinstance(value, str):
+        return parse_name(value)
+    part = as_dict(value)
+    author = Author(*(_clean_name(part.get(name)) for name in ("family", "given", "particle", "suffix", "literal")))
+    if author.family:
+        return replace(author, literal="")
+    text = author.literal or author.given
+    return Author(literal=text) if text else None
+
+
+def _retraction_from_dict(value: object) -> Retraction | None:
+    part = as_dict(value)
+    status = _one_of(part.get("status"), RETRACTION_STATUSES)
+    if status is None:
+        return None
+    return Retraction(
+        status, clean_doi(part.get("notice_doi")), clean_line(part.get("source"), 60), parse_date(part.get("date"))
+    )
+
+
+def _relation_from_dict(value: object) -> Relation | None:
+    part = as_dict(value)
+    kind, ref = _slug(part.get("kind")), clean_line(part.get("ref"), 300)
+    return Relation(kind, ref) if kind and ref else None
+
+
+def _location_from_dict(value: object) -> Location | None:
+    part = as_dict(value)
+    source, pdf, page = (
+        clean_line(part.get("source"), 60),
+        clean_url(part.get("pdf_url")),
+        clean_url(part.get("landing_page_url")),
+    )
+    if not source or not (pdf or page):
+        return None
+    return Location(source, pdf, page, clean_line(part.get("license")), _one_of(part.get("version"), VERSIONS))
+
+
+def metadata_of(work: Work) -> dict[str, Any]:
+    """Render the `metadata` object of an answer (spec §3.1): its fields or null, others only where known."""
+    plain = work_to_dict(work)
+    metadata: dict[str, Any] = {name: plain.get(name) for name in _METADATA_FIELDS}
+    metadata["authors"] = metadata["authors"] or []
+    metadata["relations"] = metadata["relations"] or []
+    if work.retraction:
+        metadata["retraction"] = {item.name: getattr(work.retraction, item.name) for item in fields(Retraction)}
+    return metadata | {name: plain[name] for name in _MORE_METADATA if name in plain}
+
+
+def merge_works(primary: Work, *others: Work) -> Work:
+    """Fill what `primary` does not know from the others, in their order.
+
+    Unknown never overwrites known (spec §4). Relations and locations are united; the gravest retraction stays.
+    """
+    works = (primary, *others)
+    values = {item.name: getattr(primary, item.name) for item in fields(Work)}
+    for name, value in values.items():
+        if value in (None, ()):
+            values[name] = next((known for work in others if (known := getattr(work, name)) not in (None, ())), value)
+    dated = next((work for work in works if work.date or work.year), primary)
+    versioned = next((work for work in works if work.arxiv_id), primary)
+    values.update(date=dated.date, year=dated.year, arxiv_id=versioned.arxiv_id, arxiv_version=versioned.arxiv_version)
+    values["retraction"] = gravest([work.retraction for work in works if work.retraction])
+    values["relations"] = tuple(dict.fromkeys(relation for work in works for relation in work.relations))
+    values["locations"] = unite_locations([location for work in works for location in work.locations])
+    return Work(**values)
+
+
+def gravest(retractions: Sequence[Retraction]) -> Retraction | None:
+    """Pick the most serious notice; of equal ones the one that names its DOI, then the publisher's own."""
+
+    def rank(notice: Retraction) -> tuple[int, bool, bool]:
+        return RETRACTION_STATUSES.index(notice.status), notice.notice_doi is None, notice.source != "publisher"
+
+    return min(retractions, key=rank, default=None)
+
+
+def unite_locations(locations: Sequence[Location]) -> tuple[Location, ...]:
+    """Join what several sources say of the same copy: the first names it, later ones fill in licence and version."""
+    united: dict[str, Location] = {}
+    for location in locations:
+        key = (location.pdf_url or location.landing_page_url or "").rstrip("/").lower()
+        known = united.get(key, location)
+        united[key] = replace(
+            known,
+            landing_page_url=known.landing_page_url or location.landing_page_url,
+            license=known.license or location.license,
+            version=known.version or location.version,
+        )
+    pages = {location.landing_page_url for location in united.values() if location.pdf_url}
+    return tuple(location for location in united.values() if location.pdf_url or location.landing_page_url not in pages)
+
+
+# ############################################################################
+# MARK: 4. Config and disk
+# ############################################################################
+# Where settings come from, where files go, and the one door for disk writes.
+# Uses: 1 Errors, 2 Identifiers.
+# Promises: nothing is read from the working directory; the strictest word
+# wins; no value of a key or proxy password is ever shown.
+
+
+class Setting(NamedTuple):
+    """One thing a user can set: its key in config.toml, its variable, its type, and what it does."""
+
+    key: str
+    env: str
+    kind: str  # path, text, flag, seconds, choice
+    help: str
+    default: str = ""
+    choices: tuple[str, ...] = ()
+    secret: bool = False
+
+
+#: Sources that take a key of the user's own, and publishers whose text mining terms need a yes.
+KEYED_SOURCES: Final = ("openalex", "ncbi")
+TDM_SOURCES: Final = ("elsevier", "aps", "springer")
+SOURCE_POLICIES: Final = ("lenient", "strict")
+LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+
+#: Every setting there is (spec §10). docs/CONFIG.md is generated from this table.
+SETTINGS: Final[tuple[Setting, ...]] = (
+    Setting("store", "DOIGET_STORE", "path", "folder of the PDFs and their records", "~/papers"),
+    Setting("email", "DOIGET_EMAIL", "text", "your address: enables Unpaywall and the faster pools of Crossref"),
+    Setting("source_policy", "DOIGET_SOURCE_POLICY", "choice", "strict: built-in hosts only; lenient: also the host an index "
+            "names for the work", "lenient", SOURCE_POLICIES),
+    Setting("offline", "DOIGET_OFFLINE", "flag", "open no connection at all", "false"),
+    Setting("timeout_s", "DOIGET_TIMEOUT_S", "seconds", "time for one fetch, retries included", "45"),
+    Setting("access_log", "DOIGET_ACCESS_LOG", "path", "the provenance log", "access.log beside config.toml"),
+    Setting("log", "DOIGET_LOG", "choice", "how much is written to stderr", "info", LOG_LEVELS),
+    Setting("log_format", "DOIGET_LOG_FORMAT", "choice", "form of the lines on stderr", "text", ("text", "json")),
+    Setting("pyz_root", "DOIGET_PYZ_ROOT", "path", "folder the file unpacks itself into; read by the launcher, from the "
+            "variable only", "the user's cache folder"),
+    Setting("network.proxy", "HTTPS_PROXY", "text", "http://[user:password@]host:port of the proxy", "the system's proxy"),
+    Setting("network.no_proxy", "NO_PROXY", "text", "hosts, .suffixes and networks reached without the proxy"),
+    Setting("network.ca_file", "SSL_CERT_FILE", "path", "PEM file of the certificate authorities to trust; "
+            "REQUESTS_CA_BUNDLE is read too", "the system's trust store"),
+    *(Setting(f"keys.{name}", f"DOIGET_KEY_{name.upper()}", "text", f"your key for {name}", secret=True)
+      for name in (*KEYED_SOURCES, *TDM_SOURCES)),
+    *(Setting(f"agree_tdm.{name}", f"DOIGET_AGREE_TDM_{name.upper()}", "flag", f"you accept the text mining terms of {name}", "false")
+      for name in TDM_SOURCES),
+)  # fmt: skip
+SETTING_BY_KEY: Final[Mapping[str, Setting]] = {setting.key: setting for setting in SETTINGS}
+#: Further spellings of the proxy and CA variables, in the order they are looked at.
+ENV_ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
+    "network.proxy": ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"),
+    "network.no_proxy": ("NO_PROXY", "no_proxy"),
+    "network.ca_file": ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"),
+}
+#: Keys an administrator's policy file may pin.
+POLICY_KEYS: Final = ("source_policy", "offline", "tools", "hosts", "proxy", "ca_file", "store", "access_log")
+MAX_TIMEOUT_S: Final = 3600.0
+#: Stands for a folder that cannot exist: writing below it fails with a clear error, reading finds nothing.
+NOWHERE: Final = Path(os.devnull) / "doiget"
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The settings in force, each with its origin (default, config, environment variable, argument, policy)."""
+
+    values: Mapping[str, Any]
+    origins: Mapping[str, str]
+    config_dir: Path
+    cache_dir: Path
+    warnings: tuple[str, ...] = ()
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    policy_error: str = ""
+
+    def text(self, key: str) -> str:
+        """Return a setting as text, empty when unset."""
+        return str(self.values.get(key) or "")
+
+    @property
+    def store(self) -> Path:
+        """Folder of PDFs and records."""
+        return Path(self.values["store"])
+
+    @property
+    def access_log(self) -> Path:
+        """Path of the provenance log."""
+        return Path(self.values["access_log"])
+
+    @property
+    def email(self) -> str:
+        """The user's address, or empty."""
+        return self.text("email")
+
+    @property
+    def offline(self) -> bool:
+        """Whether no socket may be opened."""
+        return bool(self.values["offline"])
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether only built-in hosts may be contacted."""
+        return bool(self.values["source_policy"] == "strict")
+
+    @property
+    def timeout_s(self) -> float:
+        """Seconds one fetch may take, retries included."""
+        return float(self.values["timeout_s"])
+
+    def tdm_enabled(self, name: str) -> bool:
+        """Say whether a text mining source has both its key and the user's consent (spec §5)."""
+        return bool(self.values.get(f"keys.{name}") and self.values.get(f"agree_tdm.{name}"))
+
+
+def is_unset(value: str | None) -> bool:
+    """Say whether a variable is absent, blank, or an unfilled placeholder such as `${user_config.email}`."""
+    return value is None or not value.strip() or value.strip().startswith("${")
+
+
+def env_value(name: str) -> str | None:
+    """Return an environment variable, None when it counts as unset."""
+    value = os.environ.get(name)
+    return None if is_unset(value) else str(value).strip()
+
+
+def user_folder(kind: str) -> Path:
+    """Return doiget's `config` or `cache` folder of this user; NOWHERE where no home folder is known."""
+    import platformdirs
+
+    if "HOME" in os.environ and not os.environ["HOME"].strip():
+        del os.environ["HOME"]  # blank means unset: the password database decides
+    find = platformdirs.user_config_path if kind == "config" else platformdirs.user_cache_path
+    path = find("doiget", appauthor=False)
+    return path if path.is_absolute() else NOWHERE
+
+
+def policy_path() -> Path:
+    """Return where an administrator's policy file would stand."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("PROGRAMDATA", r"C:\ProgramData")) / "doiget" / "policy.toml"
+    return Path("/etc/doiget/policy.toml")
+
+
+def parse_setting(setting: Setting, value: object) -> Any:
+    """Turn a configured value into its type; raises INVALID_ARGUMENT (schema) naming the setting, never the value."""
+    if setting.kind == "flag":
+        return _parse_flag(setting, value)
+    if setting.kind == "seconds":
+        return _parse_seconds(setting, value)
+    if not isinstance(value, str):
+        raise DoigetError("schema", f"The setting {setting.key} must be a text.")
+    text = value.strip()
+    if setting.kind == "choice" and text.lower() not in setting.choices:
+        raise DoigetError("schema", f"The setting {setting.key} must be one of: {', '.join(setting.choices)}.")
+    if setting.kind == "choice":
+        return text.lower()
+    return expand_path(text) if setting.kind == "path" else text
+
+
+def _parse_flag(setting: Setting, value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().lower()
+    if word in {"1", "true", "yes", "on"}:
+        return True
+    if word in {"0", "false", "no", "off"}:
+        return False
+    raise DoigetError("schema", f"The setting {setting.key} must be true or false.")
+
+
+def _parse_seconds(setting: Setting, value: object) -> float:
+    try:
+        seconds = float(str(value))
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds <= MAX_TIMEOUT_S:
+        raise DoigetError("schema", f"The setting {setting.key} must be a number of seconds up to {MAX_TIMEOUT_S:.0f}.")
+    return seconds
+
+
+def expand_path(text: str) -> str:
+    """Return an absolute path for `~` and relative forms, without touching the disk."""
+    expanded = os.path.expanduser(text)
+    return str(NOWHERE / "papers") if expanded.startswith("~") else os.path.abspath(expanded)
+
+
+def load_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file; an absent one is empty. Raises INVALID_ARGUMENT (schema) with the line, never its content."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise DoigetError("schema", f"{path} cannot be read: {os.strerror(error.errno or 0)}.") from None
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        # SECURITY: the parser's message quotes the line, which may hold a key; only its position is passed on.
+        where = re.search(r"line \d+", str(error))
+        raise DoigetError("schema", f"{path} is not valid TOML{f' ({where[0]})' if where else ''}.") from None
+
+
+def flatten_settings(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Turn nested TOML tables into dotted keys; returns values of known keys and a warning for each unknown one."""
+    flat: dict[str, Any] = {}
+    for key, value in data.items():
+        if isinstance(value, dict):
+            flat.update({f"{key}.{inner}": item for inner, item in value.items()})
+        else:
+            flat[key] = value
+    known = {key: value for key, value in flat.items() if key in SETTING_BY_KEY}
+    return known, [f"config.toml has an unknown key: {key}" for key in flat if key not in SETTING_BY_KEY]
+
+
+def load_policy(path: Path) -> tuple[dict[str, Any], str]:
+    """Read an administrator's policy; returns its pins and, where it must not be trusted, what is wrong with it."""
+    try:
+        facts = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return {}, ""
+    except OSError:
+        return {}, f"{path} cannot be looked at"
+    # SECURITY: a policy that others can write is no policy.
+    if sys.platform != "win32" and (facts.st_mode & 0o022 or facts.st_uid not in {0, os.geteuid()}):
+        return {}, f"{path} can be written by others"
+    try:
+        policy = load_toml(path)
+    except DoigetError as error:
+        return {}, error.message.rstrip(".")
+    unknown = [key for key in policy if key not in POLICY_KEYS]
+    return (policy, "") if not unknown else ({}, f"{path} has an unknown key: {unknown[0]}")
+
+
+def load_config(arguments: Mapping[str, Any] | None = None, policy_file: Path | None = None) -> Config:
+    """Gather the settings from policy, arguments, environment and config.toml (spec §5, §10).
+
+    `arguments` maps setting keys to what the command line gave. Raises INVALID_ARGUMENT (schema).
+    """
+    config_dir, cache_dir = user_folder("config"), user_folder("cache")
+    in_file, warnings = flatten_settings(load_toml(config_dir / "config.toml"))
+    policy, policy_error = load_policy(policy_file or policy_path())
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for setting in SETTINGS:
+        candidates = list(_candidates(setting, arguments or {}, in_file))
+        values[setting.key], origins[setting.key] = _choose(setting, candidates)
+    _apply_defaults(values, origins, config_dir)
+    try:
+        _apply_policy(policy, values, origins)
+    except DoigetError as error:
+        policy_error = error.message
+    if values["email"] and not is_real_email(values["email"]):
+        warnings.append("The e-mail address is a placeholder or incomplete and is not used.")
+        values["email"] = ""
+    warnings += _tdm_warnings(values)
+    return Config(values, origins, config_dir, cache_dir, tuple(warnings), policy, policy_error)
+
+
+def _candidates(setting: Setting, arguments: Mapping[str, Any], in_file: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
+    """Yield the values given for a setting with their origins, the strongest first."""
+    if arguments.get(setting.key) is not None:
+        yield parse_setting(setting, arguments[setting.key]), "argument"
+    in_config = setting.key in in_file and not (isinstance(in_file[setting.key], str) and is_unset(in_file[setting.key]))
+    from_file = [(parse_setting(setting, in_file[setting.key]), "config.toml")] if in_config else []
+    # The proxy and CA variables serve every program; what config.toml says to doiget alone is the better word (spec §10).
+    yield from from_file if setting.key in ENV_ALIASES else []
+    for name in ENV_ALIASES.get(setting.key, (setting.env,)):
+        value = env_value(name)
+        if value is not None:
+            yield parse_setting(setting, value), name
+    yield from from_file if setting.key not in ENV_ALIASES else []
+
+
+def _choose(setting: Setting, candidates: Sequence[tuple[Any, str]]) -> tuple[Any, str]:
+    """Pick the value in force: the strictest for policy and offline, else the strongest origin."""
+    strictest = {"source_policy": "strict", "offline": True}.get(setting.key)
+    # SECURITY: an argument may tighten what the configuration says, never loosen it.
+    for value, origin in candidates:
+        if strictest is not None and value == strictest:
+            return value, origin
+    if candidates:
+        return candidates[0]
+    literal = setting.kind in {"flag", "seconds", "choice"}
+    return (parse_setting(setting, setting.default) if literal else ""), "default"
+
+
+def _apply_defaults(values: dict[str, Any], origins: dict[str, str], config_dir: Path) -> None:
+    values["store"] = values["store"] or expand_path("~/papers")
+    if not values["access_log"]:
+        fits = _is_creatable(config_dir)
+        values["access_log"] = str(config_dir / "access.log" if fits else Path(values["store"]) / ".metadata" / "access.log")
+        origins["access_log"] = "default" if fits else "default (the config folder cannot be written)"
+
+
+def _is_creatable(folder: Path) -> bool:
+    """Say whether a folder is writable or could be made, by looking only."""
+    for ancestor in (folder, *folder.parents):
+        if ancestor.exists():
+            return ancestor.is_dir() and os.access(ancestor, os.W_OK | os.X_OK)
+    return False
+
+
+def _apply_policy(policy: Mapping[str, Any], values: dict[str, Any], origins: dict[str, str]) -> None:
+    for name, wanted in policy.items():
+        key = {"proxy": "network.proxy", "ca_file": "network.ca_file"}.get(name, name)
+        if key in {"tools", "hosts"}:
+            if not (isinstance(wanted, list) and all(isinstance(item, str) for item in wanted)):
+                raise DoigetError("schema", f"The policy's {key} must be a list of texts.")
+            continue
+        pinned = parse_setting(SETTING_BY_KEY[key], wanted)
+        # SECURITY: a policy can only tighten these two, so `offline = false` frees nobody.
+        if key in {"source_policy", "offline"} and pinned not in {"strict", True}:
+            continue
+        values[key], origins[key] = pinned, "policy"
+
+
+def _tdm_warnings(values: Mapping[str, Any]) -> list[str]:
+    halves = {name: (bool(values[f"keys.{name}"]), bool(values[f"agree_tdm.{name}"])) for name in TDM_SOURCES}
+    return [
+        f"Text mining at {name} stays off: it needs both DOIGET_KEY_{name.upper()} and DOIGET_AGREE_TDM_{name.upper()}=1."
+        for name, (key, agreed) in halves.items()
+        if key != agreed
+    ]
+
+
+def is_real_email(address: str) -> bool:
+    """Say whether an address can be shown to an API: Unpaywall answers 422 to placeholders (apis.md §2)."""
+    name, _, domain = address.partition("@")
+    well_formed = name and "." in domain.strip(".") and not re.search(r"[\s<>,;@]", domain)
+    return bool(well_formed) and domain.lower() not in {"example.com", "email.org"}
+
+
+def show_setting(config: Config, key: str) -> str:
+    """Return a setting for people's eyes: keys as `set`, proxies without their password."""
+    value = config.values.get(key)
+    if SETTING_BY_KEY[key].secret:
+        return "set" if value else ""
+    return redact(str(value).lower() if isinstance(value, bool) else str(value or ""))
+
+
+def redact(text: str) -> str:
+    """Take user names, passwords and keys out of a text that will be shown or logged."""
+    # SECURITY: everything between "//" and "@" is a credential, however odd its characters.
+    text = re.sub(r"(?<=//)[^/\s]*@", "***@", text)
+    return re.sub(r"(?i)\b(api_?key|key|token|email|mailto|password|signature|x-amz-[a-z-]+)=[^&\s]+", r"\1=***", text)
+
+
+def save_setting(config: Config, key: str, value: str) -> Path:
+    """Write one setting into config.toml, keeping its comments and other lines. Empty text unsets it.
+
+    Raises INVALID_ARGUMENT (schema) for an unknown key or a bad value, STORE_ERROR.
+    """
+    setting = SETTING_BY_KEY.get(key)
+    if setting is None or key == "pyz_root":
+        raise DoigetError("schema", f"There is no setting {key!r} for config.toml.", hint="`doiget config get` lists them.")
+    path = config.config_dir / "config.toml"
+    parsed: Any = None
+    if not is_unset(value):
+        parsed = parse_setting(setting, value)
+        parsed = value.strip() if setting.kind == "path" else parsed
+    wanted = load_toml(path)
+    text = path.read_text("utf-8-sig") if wanted else ""
+    write_atomic(path, edit_toml(text, key, parsed).encode(), mode=0o600)
+    return path
+
+
+def edit_toml(text: str, key: str, value: Any) -> str:
+    """Return TOML text with one (dotted) key set, or removed where value is None; other lines stay as they are."""
+    table, _, name = key.rpartition(".")
+    lines, start, end = text.splitlines(), 0, 0
+    current = ""
+    for number, line in enumerate(lines):
+        header = re.match(r"\s*\[([^\[\]]+)\]", line)
+        current = header[1].strip() if header else current
+        if current == table:
+            start = number + 1 if header else start
+            end = number + 1
+    kept = [line for line in lines[start:end] if not re.match(rf"\s*{re.escape(name)}\s*=", line)]
+    new = [] if value is None else [f"{name} = {toml_literal(value)}"]
+    missing = [f"[{table}]"] if new and table and not any(re.match(rf"\s*\[{re.escape(table)}\]", line) for line in lines) else []
+    if missing:
+        return "\n".join([*lines, *missing, *new]) + "\n"
+    return "\n".join([*lines[:start], *kept, *new, *lines[end:]]) + "\n"
+
+
+def toml_literal(value: Any) -> str:
+    """Render a flag, number or text as a TOML value."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+# ---- Disk ----
+# The one door for writes, and the locks. Every OSError becomes a DoigetError here
+# and nowhere else. Nothing visible is ever half written: new bytes go into a
+# hidden file beside their target and reach it by one rename.
+
+_NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
+_COMMON_FLAGS: Final = _NOFOLLOW | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+# SECURITY: O_EXCL and O_NOFOLLOW: a planted file or symlink is never written through.
+_NEW_FILE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _COMMON_FLAGS
+_FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+#: What a file system answers that cannot do the thing at all, for fsync and for locks.
+_UNSUPPORTED_ERRNOS: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
+_NO_LOCK_ERRNOS: Final = _UNSUPPORTED_ERRNOS | {errno.ENOLCK, errno.EIO}
+_DISK_WORDS: Final[Mapping[int, str]] = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "a size limit was reached",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.EROFS: "the file system is read-only",
+    errno.ENOENT: "the folder does not exist",
+    errno.ENOTDIR: "a part of the path is not a folder",
+    errno.EISDIR: "there is a folder in its place",
+    errno.EEXIST: "there is another file in its place",
+    errno.ELOOP: "there is a symbolic link in its place",
+    errno.ENAMETOOLONG: "the path is too long",
+    errno.EIO: "the disk reports an error",
+    errno.EMFILE: "too many files are open",
+    errno.ENFILE: "too many files are open",
+}
+PDF_HEAD_BYTES: Final = 1024  # a PDF shows %PDF- within these (spec §5)
+
+
+@contextmanager
+def disk_errors(what: str, path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn an OSError into STORE_ERROR (disk_full or not_writable) saying `Cannot <what> <path>`."""
+    try:
+        yield
+    except OSError as exc:
+        reason = "disk_full" if exc.errno in _FULL_ERRNOS else "not_writable"
+        words = _DISK_WORDS.get(exc.errno or 0, "the system refused")
+        raise DoigetError(reason, f"Cannot {what} {os.fspath(path)}: {words}.") from exc
+
+
+def make_folder(path: Path, mode: int = 0o700) -> None:
+    """Create a folder and its missing parents, all with `mode`; raise STORE_ERROR where that fails."""
+    with disk_errors("create the folder", path):
+        _make_folders(path, mode)
+
+
+def _make_folders(path: Path, mode: int) -> None:
+    if path.is_dir():
+        return
+    if path.parent != path:
+        _make_folders(path.parent, mode)
+    try:
+        path.mkdir(mode)
+    except FileExistsError:
+        if not path.is_dir():  # another process may have been faster; a file in the way is an error
+            raise
+
+
+def utc_now(seconds: float) -> str:
+    """Render seconds since 1970 as UTC in ISO 8601 with milliseconds; texts of it sort like the times."""
+    whole, milliseconds = divmod(round(seconds * 1000), 1000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{milliseconds:03d}Z"
+
+
+def parse_utc(value: object) -> float | None:
+    """Read a time back as seconds since 1970: ISO text, a TOML date-time or a number; None for anything else."""
+    import datetime as dt
+
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return float(value) if math.isfinite(value) else None
+    try:
+        if isinstance(value, str):
+            value = dt.datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
+        if isinstance(value, dt.datetime):
+            zoned = value if value.tzinfo else value.replace(tzinfo=dt.timezone.utc)
+            return zoned.timestamp()
+    except (ValueError, OverflowError):
+        pass
+    return None
+
+
+def random_name() -> str:
+    """Return 16 random hex digits, the unguessable part of a temporary name."""
+    return os.urandom(8).hex()
+
+
+def load_bytes(path: Path, max_bytes: int) -> bytes | None:
+    """Read a regular file, or return None where there is none; raise STORE_ERROR for anything else.
+
+    Symlinks, devices and files over `max_bytes` are refused (not_writable).
+    """
+    # SECURITY: checked on the open file; O_NONBLOCK keeps a planted FIFO from hanging the open.
+    flags = os.O_RDONLY | _COMMON_FLAGS | getattr(os, "O_NONBLOCK", 0)
+    with disk_errors("read", path):
+        try:
+            if not _NOFOLLOW and path.is_symlink():
+                raise OSError(errno.ELOOP, "symbolic link")
+            fd = os.open(path, flags)
+        except FileNotFoundError:
+            return None
+        with os.fdopen(fd, "rb") as file:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode):
+                raise OSError(errno.EISDIR, "not a regular file")
+            if found.st_size > max_bytes:
+                raise OSError(errno.EFBIG, "too large to be ours")
+            return file.read(max_bytes)
+
+
+def is_regular_file(path: Path) -> bool:
+    """Say whether the path itself (no symlink followed) is a plain file; unreadable counts as no."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write every byte, however short the single writes are; OSError passes through."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def sync_file(fd: int) -> None:
+    """Force a file to the disk, where its file system can; other failures pass through as OSError."""
+    try:
+        os.fsync(fd)
+    except OSError as exc:
+        if exc.errno not in _UNSUPPORTED_ERRNOS:
+            raise
+
+
+def sync_folder(path: Path) -> None:
+    """Force a rename to the disk, where the system can do that for folders.
+
+    A failure changes nothing: the rename is visible already, and calling it failed would be a lie.
+    """
+    if os.name == "nt":
+        return
+    with suppress(OSError):
+        fd = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def replace_file(source: Path, target: Path) -> None:
+    """Rename over `target`; OSError passes through. Windows refuses while a scanner looks: try for a second."""
+    for wait_s in (0.01, 0.04, 0.1, 0.25, 0.6):
+        with suppress(PermissionError):
+            source.replace(target)
+            return
+        if os.name != "nt":
+            break
+        time.sleep(wait_s)
+    source.replace(target)
+
+
+def remove_file(path: Path) -> bool:
+    """Unlink a file if it can be; say whether it went. For leftovers only, whose staying does no harm."""
+    with suppress(OSError):
+        path.unlink()
+        return True
+    return False
+
+
+def write_atomic(path: Path, data: bytes, mode: int = 0o600, *, durable: bool = True) -> None:
+    """Write a whole file so that a reader, or a kill, meets the old bytes or the new; raise STORE_ERROR.
+
+    A symlink at `path` is replaced, not followed. `durable=False` skips the fsync: for files whose loss in a
+    power cut is repaired from elsewhere.
+    """
+    temp = path.with_name(f".{path.name}.{random_name()}.part")
+    with disk_errors("write", path):
+        fd = os.open(temp, _NEW_FILE_FLAGS, mode)
+        try:
+            try:
+                write_all(fd, data)
+                if durable:
+                    sync_file(fd)
+            finally:
+                os.close(fd)
+            replace_file(temp, path)
+        except BaseException:
+            remove_file(temp)
+            raise
+        if durable:
+            sync_folder(path.parent)
+
+
+class PartFile:
+    """A download on its way: `.<stem>.<random>.part` beside its target, with constant memory.
+
+    Use as a context manager: whatever was not committed is discarded. `lock` is released with it.
+    """
+
+    def __init__(self, target: Path, mode: int = 0o644, lock: HeldLock | None = None) -> None:
+        """Open the part; raise STORE_ERROR where it cannot be made."""
+        import hashlib
+
+        self.target = target
+        self.path = target.with_name(f".{target.stem}.{random_name()}.part")
+        self.size = 0  # bytes
+        self.head = b""  # the first PDF_HEAD_BYTES
+        self.committed = False
+        self._digest = hashlib.sha256()
+        self._lock = lock
+        with disk_errors("write", self.path):
+            self._fd: int | None = os.open(self.path, _NEW_FILE_FLAGS, mode)
+
+    def __enter__(self) -> PartFile:  # noqa: PYI034 - typing.Self is newer than Python 3.10
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.discard()
+
+    def write(self, data: bytes) -> None:
+        """Append bytes; raise STORE_ERROR (disk_full, not_writable)."""
+        if self._fd is None:
+            raise ValueError("the part is closed")
+        with disk_errors("write", self.target):
+            write_all(self._fd, data)
+        self._digest.update(data)
+        self.size += len(data)
+        if len(self.head) < PDF_HEAD_BYTES:
+            self.head = (self.head + data[:PDF_HEAD_BYTES])[:PDF_HEAD_BYTES]
+
+    def sha256(self) -> str:
+        """Return the hex digest of what was written so far."""
+        return self._digest.hexdigest()
+
+    def finish(self) -> None:
+        """Force the bytes to the disk and close the part; nothing is visible yet. Raise STORE_ERROR."""
+        if self._fd is None:
+            return
+        with disk_errors("write", self.target):
+            fd, self._fd = self._fd, None
+            try:
+                sync_file(fd)
+            finally:
+                os.close(fd)
+
+    def commit(self) -> None:
+        """Finish, then rename over the target; raise STORE_ERROR."""
+        self.finish()
+        with disk_errors("write", self.target):
+            replace_file(self.path, self.target)
+        self.committed = True
+        sync_folder(self.target.parent)
+
+    def discard(self) -> None:
+        """Remove the part unless it was committed, and release its lock; safe to call again."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            with suppress(OSError):  # a failing close (NFS, full disk) must not keep the leftover
+                os.close(fd)
+        if not self.committed:
+            remove_file(self.path)
+        if self._lock is not None:
+            self._lock.release()
+
+
+def parse_toml(data: bytes) -> dict[str, Any]:
+    """Parse TOML bytes (a BOM from an editor is fine); raise ValueError for anything that is not TOML."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        parsed: dict[str, Any] = tomllib.loads(data.decode("utf-8-sig"))
+    except RecursionError as exc:  # SECURITY: deep nesting is bad TOML, not a crash
+        raise ValueError("nested too deeply") from exc
+    return parsed
+
+
+def render_toml(table: Mapping[str, Any]) -> bytes:
+    """Render a table as TOML; members that are None are left out, for TOML has no null."""
+    import tomli_w
+
+    return tomli_w.dumps(_without_none(table)).encode("utf-8", "replace")
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(k): _without_none(v) for k, v in value.items() if v is not None}
+    if isinstance(value, (list, tuple)):
+        return [_without_none(v) for v in value if v is not None]
+    return value
+
+
+# ---- Locks ----
+# An OS lock (flock, LockFileEx) dies with its holder. Its file is removed by the holder while it still holds it;
+# who locks an inode that no longer has the name tries again, so removal is race-free. Where the file system cannot
+# lock, an owner file does the job: it expires, and the dead are recognised. A table of what this process holds
+# keeps tasks and threads apart even where the system's locks belong to the whole process.
+
+LOCK_TIMEOUT_S: Final = 5.0
+OWNER_EXPIRY_S: Final = 120.0
+OWNER_RENEW_S: Final = 30.0
+_HELD_HERE: Final[dict[tuple[int, str], object]] = {}
+
+
+class HeldLock:
+    """A lock that is held until `release`; releasing twice is harmless."""
+
+    def __init__(self, key: tuple[int, str], undo: Callable[[], None]) -> None:
+        self._key = key
+        self._undo: Callable[[], None] | None = undo
+
+    def release(self) -> None:
+        """Give the lock back."""
+        undo, self._undo = self._undo, None
+        if undo is not None:
+            try:
+                undo()
+            finally:
+                _HELD_HERE.pop(self._key, None)
+
+
+def try_lock(path: Path) -> HeldLock | None:
+    """Take the lock named by a file, or return None while another process, thread or task holds it.
+
+    The folder is created if need be. Raises STORE_ERROR where no lock file can be made.
+    """
+    make_folder(path.parent)
+    key = _lock_key(path)
+    mine = object()
+    if _HELD_HERE.setdefault(key, mine) is not mine:  # setdefault is one step: no two callers both win
+        return None
+    undo: Callable[[], None] | None = None
+    try:
+        with disk_errors("lock", path):
+            undo = _take_lock(path)
+    finally:
+        if undo is None:
+            del _HELD_HERE[key]
+    return HeldLock(key, undo) if undo is not None else None
+
+
+def is_held_here(path: Path) -> bool:
+    """Say whether this process holds the lock named by a file."""
+    return _lock_key(path) in _HELD_HERE
+
+
+def _lock_key(path: Path) -> tuple[int, str]:
+    return os.getpid(), os.path.normcase(path.absolute())
+
+
+@contextmanager
+def hold_lock(path: Path, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
+    """Hold a lock for the body; raise STORE_ERROR (locked) when it cannot be had within `timeout_s` seconds."""
+    ends = time.monotonic() + timeout_s
+    attempt = 0
+    while (lock := try_lock(path)) is None:
+        attempt += 1
+        time.sleep(_lock_pause_s(path, attempt, ends, timeout_s))
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@asynccontextmanager
+async def hold_lock_async(path: Path, timeout_s: float = LOCK_TIMEOUT_S) -> AsyncIterator[None]:
+    """Hold a lock for the body like `hold_lock`, letting other tasks run while it waits; cancellation releases it."""
+    import anyio
+
+    ends = time.monotonic() + timeout_s
+    attempt = 0
+    while (lock := try_lock(path)) is None:
+        attempt += 1
+        await anyio.sleep(_lock_pause_s(path, attempt, ends, timeout_s))
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _lock_pause_s(path: Path, attempt: int, ends: float, timeout_s: float) -> float:
+    # Jitter, so that many waiters do not knock in step.
+    left = ends - time.monotonic()
+    if left <= 0:
+        raise DoigetError("locked", f"Another process holds the lock {path} for more than {timeout_s:g} s.")
+    longest = min(0.01 * (1 << min(attempt, 5)), 0.2)
+    return min(left, longest * (0.5 + os.urandom(1)[0] / 512))
+
+
+def _take_lock(path: Path) -> Callable[[], None] | None:
+    try:
+        undo = _take_os_lock(path)
+    except OSError as exc:
+        if exc.errno not in _NO_LOCK_ERRNOS:
+            raise
+        remove_file(path)  # what the failed try made; no one can lock it
+        return _take_owner_file(_owner_path(path))
+    # A process of another machine may be on owner files because its locks failed: it is heard all the same.
+    if undo is not None and os.path.lexists(_owner_path(path)) and not _break_owner_file(_owner_path(path)):
+        undo()
+        return None
+    return undo
+
+
+def _take_os_lock(path: Path) -> Callable[[], None] | None:
+    import filelock
+
+    seen: list[tuple[int, int]] = []
+
+    def note(fd: int) -> None:
+        found = os.fstat(fd)
+        seen.append((found.st_dev, found.st_ino))
+
+    # The hook also keeps filelock from its own soft lock, which a killed holder would leave for good.
+    lock = filelock.FileLock(os.fspath(path), timeout=0, thread_local=False, fallback_to_soft=False, on_acquired=note)
+    try:
+        lock.acquire()
+    except filelock.Timeout:
+        return None
+    if os.name == "nt":  # filelock removes the file itself there, and nobody can while it is open
+        return lock.release
+
+    def undo() -> None:
+        try:
+            remove_file(path)
+        finally:
+            lock.release()
+
+    try:
+        named = path.lstat()
+        if (named.st_dev, named.st_ino) in seen:
+            return undo
+    except FileNotFoundError:
+        pass  # the last holder removed the name while we opened the file
+    lock.release()
+    return None
+
+
+def _owner_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.owner")
+
+
+def _owner_host() -> str:
+    # The name alone is not the machine: containers share names, and their process ids mean nothing to each other.
+    import platform
+
+    parts = [platform.node()]
+    with suppress(OSError):
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip())
+    with suppress(OSError):
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return "/".join(parts)
+
+
+def _take_owner_file(owner: Path) -> Callable[[], None] | None:
+    token = random_name()
+    body = json.dumps({"host": _owner_host(), "pid": os.getpid(), "token": token}).encode()
+    for _ in range(2):
+        try:
+            fd = os.open(owner, _NEW_FILE_FLAGS, 0o600)
+        except FileExistsError:
+            if not _break_owner_file(owner):
+                return None
+            continue
+        try:
+            write_all(fd, body)
+        except BaseException:
+            remove_file(owner)
+            raise
+        finally:
+            os.close(fd)
+        return _renew_owner_file(owner, token)
+    return None
+
+
+def _renew_owner_file(owner: Path, token: str) -> Callable[[], None]:
+    """Keep an owner file young until the returned function ends it."""
+    import threading
+
+    ended = threading.Event()
+
+    def renew() -> None:
+        while not ended.wait(OWNER_RENEW_S) and _load_owner(owner).get("token") == token:
+            with suppress(OSError):  # the next round tries again; two failures in a row still keep the lock
+                os.utime(owner)
+
+    def undo() -> None:
+        ended.set()
+        if _load_owner(owner).get("token") == token:
+            remove_file(owner)
+
+    threading.Thread(target=renew, name="doiget-lock", daemon=True).start()
+    return undo
+
+
+def _load_owner(owner: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(load_bytes(owner, 4096) or b"{}")
+    except (ValueError, DoigetError):  # being written, or damaged: then only its age counts
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _break_owner_file(owner: Path) -> bool:
+    """Remove the owner file of a dead or silent holder; say whether the way is free."""
+    found = _load_owner(owner)
+    try:
+        age_s = abs(time.time() - owner.lstat().st_mtime)
+    except FileNotFoundError:
+        return True
+    dead = found.get("host") == _owner_host() and _is_process_dead(found.get("pid"))
+    # abs(): a clock that is far off either way asks for the second opinion below, which uses one clock only.
+    return (dead or age_s > OWNER_EXPIRY_S) and _claim_and_break(owner, str(found.get("token")), dead=dead)
+
+
+def _claim_and_break(owner: Path, token: str, *, dead: bool) -> bool:
+    # One breaker at a time, by a claim file of its own; the file server's clock dates both files.
+    claim = owner.with_name(f"{owner.name}.break")
+    try:
+        os.close(os.open(claim, _NEW_FILE_FLAGS, 0o600))
+    except FileExistsError:
+        with suppress(OSError):  # a breaker that died here
+            if abs(time.time() - claim.lstat().st_mtime) > OWNER_EXPIRY_S:
+                remove_file(claim)
+        return False
+    try:
+        now = claim.lstat().st_mtime
+        if str(_load_owner(owner).get("token")) != token:
+            return False
+        return (dead or now - owner.lstat().st_mtime > OWNER_EXPIRY_S) and remove_file(owner)
+    except FileNotFoundError:
+        return True
+    finally:
+        remove_file(claim)
+
+
+def _is_process_dead(pid: object) -> bool:
+    if sys.platform == "win32" or not isinstance(pid, int) or pid <= 0:
+        return False  # os.kill is no question on Windows; there the file's age decides
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except OSError:
+        pass  # it lives and belongs to someone else
+    return False
+
+
+# ############################################################################
+# MARK: 5. Provenance log
+# ############################################################################
+# What was fetched and stored, when and from where, in a file that shows tampering.
+# Uses: 1 Errors, 4 Config.
+# Promises: a line is chained to the one before it, across rotation; what cannot be
+# logged raises log_unwritable; a file that is not ours is never touched; no line
+# holds a query string, a password or a key.
+
+LOG_FORMAT: Final = "doiget-access-log"
+HEAD_FORMAT: Final = "doiget-access-log-head"
+LOG_VERSION: Final = 1
+MAX_LOG_BYTES: Final = 100_000_000
+MAX_LINE_BYTES: Final = 65_536  # longer ones are not ours
+MAX_FIELD_CHARS: Final = 500
+CHAIN_START: Final = "0" * 64
+_CHAIN_FIELDS: Final = frozenset({"seq", "time", "event", "prev", "hash"})
+_HIDDEN_FIELDS: Final = r"(?i)key|token|secret|passw|authori[sz]ation|cookie|credential|mailto|email"
+_URL_IN_TEXT: Final = r"(?i)\b([a-z][a-z0-9+.-]*://)(?:[^\s/?#]*@)?([^\s?#]*)(?:[?#]\S*)?"
+
+
+@dataclass(frozen=True, slots=True)
+class LogHead:
+    """Where the chain stands: the last line's number and hash, and the size and name of its file."""
+
+    seq: int = -1
+    hash: str = CHAIN_START
+    size: int = 0
+    file: str = ""
+
+
+@dataclass(slots=True)
+class _ChainCheck:
+    """What `AccessLog.verify` knows while it walks the lines."""
+
+    faults: list[dict[str, Any]]
+    lines: int = 0
+    seq: int = -1
+    hash: str = CHAIN_START
+    file: str = ""
+    head: LogHead | None = None
+    head_seen: bool = False
+
+    def fault(self, line: int, text: str) -> None:
+        self.faults.append({"file": self.file, "line": line, "fault": text})
+
+
+def line_hash(prev: str, line: Mapping[str, Any]) -> str:
+    """Return the SHA-256 (hex) over the previous hash and the canonical JSON of a line without its `hash`."""
+    import hashlib
+
+    body = {name: value for name, value in line.items() if name != "hash"}
+    return hashlib.sha256(prev.encode() + _canonical_json(body)).hexdigest()
+
+
+def _canonical_json(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+
+
+def _clean_field(name: str, value: object) -> Any:
+    """Make a value fit for the log: short, plain, and without secrets."""
+    # SECURITY: whatever a caller passes, keys and passwords do not get into the file.
+    if re.search(_HIDDEN_FIELDS, name) and name not in {"citekey", "safekey"}:
+        return "[removed]"
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, (list, tuple)):
+        return [_clean_field(name, item) for item in value[:50]]
+    return re.sub(_URL_IN_TEXT, r"\1\2", str(value)[: 4 * MAX_FIELD_CHARS])[:MAX_FIELD_CHARS]
+
+
+def _parse_line(raw: bytes) -> dict[str, Any] | None:
+    try:
+        line = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(line, dict) or not isinstance(line.get("seq"), int):
+        return None
+    return line if isinstance(line.get("prev"), str) and isinstance(line.get("hash"), str) else None
+
+
+def _first_line(fd: int) -> dict[str, Any] | None:
+    os.lseek(fd, 0, os.SEEK_SET)
+    return _parse_line(os.read(fd, 4096).split(b"\n", 1)[0])
+
+
+class AccessLog:
+    """The provenance log of spec §7: JSON Lines, each chained to the one before by its hash."""
+
+    _lock_timeout_s = LOCK_TIMEOUT_S
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time, max_bytes: int = MAX_LOG_BYTES) -> None:
+        self.path = path
+        self.head_path = path.with_name(f"{path.name}.head")
+        self.lock_path = path.with_name(f".{path.name}.lock")
+        self._clock = clock  # seconds since 1970
+        self._max_bytes = max_bytes
+
+    def ensure_writable(self) -> None:
+        """Prove that the next line can be written, creating the file; raise STORE_ERROR (log_unwritable)."""
+        with self._writing() as (_, head):
+            self._save_head(head)
+
+    def append(self, event: str, **fields: object) -> dict[str, Any]:
+        """Add one line and return it; raise STORE_ERROR (log_unwritable) and write nothing where that fails.
+
+        Costs the same however long the log is. Field values are capped and stripped of secrets.
+        """
+        cleaned = {name: _clean_field(name, value) for name, value in fields.items() if name not in _CHAIN_FIELDS}
+        with self._writing() as (fd, end):
+            head, line = self._write_line(fd, end, {"event": event[:MAX_FIELD_CHARS], **cleaned})
+            self._save_head(head)
+        return line
+
+    # ---- writing ----
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[int, LogHead]]:
+        """Open the current file at the end of its chain, under the lock; every failure becomes log_unwritable."""
+        try:
+            make_folder(self.path.parent)
+            with hold_lock(self.lock_path, self._lock_timeout_s), disk_errors("write the provenance log", self.path):
+                if is_regular_file(self.path) and self.path.stat().st_size >= self._max_bytes:
+                    with self._opened() as (_, head):  # first, for a file that moves away must be known to its end
+                        self._save_head(head)
+                    self._rotate()
+                with self._opened() as opened:
+                    yield opened
+        except DoigetError as exc:
+            if exc.code is not Code.STORE_ERROR or exc.reason == "log_unwritable":
+                raise
+            raise DoigetError("log_unwritable", f"{exc.message} Without the log nothing is fetched or stored.") from exc
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[int, LogHead]]:
+        fd = self._open()
+        try:
+            yield fd, self._catch_up(fd)
+        finally:
+            os.close(fd)
+
+    def _open(self) -> int:
+        # SECURITY: no symlink is followed, no FIFO waited for, and only a file of ours is written.
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _COMMON_FLAGS | getattr(os, "O_NONBLOCK", 0)
+        if not _NOFOLLOW and self.path.is_symlink():
+            raise OSError(errno.ELOOP, "symbolic link")
+        fd = os.open(self.path, flags, 0o600)
+        try:
+            self._check_ours(fd)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+    def _check_ours(self, fd: int) -> None:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise DoigetError("log_unwritable", f"{self.path} is not a plain file, so it cannot hold the log.")
+        if found.st_size and not self._is_ours(fd):
+            raise DoigetError("log_unwritable", f"{self.path} exists and is not a doiget log; it is left alone.")
+        if sys.platform != "win32" and stat.S_IMODE(found.st_mode) & 0o077:
+            os.fchmod(fd, 0o600)
+
+    @staticmethod
+    def _is_ours(fd: int) -> bool:
+        first = _first_line(fd)
+        if first is not None:
+            return first.get("format") == LOG_FORMAT
+        # A kill while the very first line was written leaves a piece of it, and nothing else.
+        os.lseek(fd, 0, os.SEEK_SET)
+        start = os.read(fd, 4096)
+        opening = f'{{"format":"{LOG_FORMAT}"'.encode()
+        return b"\n" not in start and opening.startswith(start[: len(opening)])
+
+    def _catch_up(self, fd: int) -> LogHead:
+        """Find the end of the chain, writing the header of a new file and a line about what had to be mended."""
+        size = os.fstat(fd).st_size
+        mended: dict[str, Any] = {}
+        head = self._load_head()
+        if head is None and (size or self._rotated()):
+            head = self._last_line(fd) if size else self._last_rotated()
+            mended = {"mended": "head file rebuilt"}
+        elif head is None:
+            # Before the first line: from now on a missing head file means that someone took it away.
+            head = LogHead(file=self.path.name)
+            self._save_head(head, durable=True)
+        head, torn = self._read_on(fd, self._unread_from(fd, size, head), head)
+        if torn:
+            os.ftruncate(fd, size - torn)
+            mended = {"mended": "incomplete last line removed", "removed_bytes": torn}
+        if size == torn:
+            head, _ = self._write_line(fd, head, self._header())
+        if mended:
+            head, _ = self._write_line(fd, head, {"event": "log_repaired", **mended})
+        return head
+
+    @staticmethod
+    def _unread_from(fd: int, size: int, head: LogHead) -> int:
+        """Say at which byte the lines begin that the head file may not know."""
+        first = _first_line(fd)
+        if first is None or first["seq"] > head.seq:
+            return 0  # the file is newer than the head: a rotation was not finished
+        # A file shorter than the head says was cut. The chain goes on from the head all the same, so that what was
+        # cut stays visible as a gap; only a torn end is looked for.
+        return head.size if head.size <= size else max(0, size - MAX_LINE_BYTES)
+
+    def _read_on(self, fd: int, start: int, head: LogHead) -> tuple[LogHead, int]:
+        """Follow the lines a killed writer did not enter into the head file; returns the bytes of a torn last line."""
+        os.lseek(fd, start, os.SEEK_SET)
+        with os.fdopen(os.dup(fd), "rb") as file:
+            torn = 0
+            while raw := file.readline(MAX_LINE_BYTES):
+                if not raw.endswith(b"\n"):
+                    torn = len(raw) + len(file.read())
+                    break
+                line = _parse_line(raw)
+                if line and line["prev"] == head.hash and line["hash"] == line_hash(head.hash, line):
+                    head = LogHead(line["seq"], line["hash"], head.size, self.path.name)
+        return head, torn
+
+    def _last_line(self, fd: int) -> LogHead:
+        size = os.fstat(fd).st_size
+        os.lseek(fd, max(0, size - 2 * MAX_LINE_BYTES), os.SEEK_SET)
+        with os.fdopen(os.dup(fd), "rb") as file:
+            lines = [line for raw in file if raw.endswith(b"\n") and (line := _parse_line(raw)) is not None]
+        return LogHead(lines[-1]["seq"], lines[-1]["hash"], size, self.path.name) if lines else LogHead()
+
+    def _last_rotated(self) -> LogHead:
+        fd = os.open(self._rotated()[-1], os.O_RDONLY | _COMMON_FLAGS)
+        try:
+            return self._last_line(fd)
+        finally:
+            os.close(fd)
+
+    def _header(self) -> dict[str, Any]:
+        before = self._rotated()
+        previous = before[-1].name if before else None
+        # `format` first: a look at the start of the file says whose it is.
+        return {"format": LOG_FORMAT, "version": LOG_VERSION, "event": "log_opened", "previous_file": previous}
+
+    def _write_line(self, fd: int, head: LogHead, fields: Mapping[str, Any]) -> tuple[LogHead, dict[str, Any]]:
+        line = {**fields, "seq": head.seq + 1, "time": utc_now(self._clock()), "prev": head.hash}
+        line["hash"] = line_hash(head.hash, line)
+        raw = json.dumps(line, separators=(",", ":"), ensure_ascii=True).encode() + b"\n"
+        size = os.fstat(fd).st_size
+        try:
+            write_all(fd, raw)
+            sync_file(fd)
+        except OSError:
+            with suppress(OSError):  # half a line on a full disk goes again; if not, the next append mends it
+                os.ftruncate(fd, size)
+            raise
+        return LogHead(line["seq"], line["hash"], size + len(raw), self.path.name), line
+
+    def _rotate(self) -> None:
+        rotated = self._rotated()
+        number = int(rotated[-1].name.rpartition(".")[2]) + 1 if rotated else 1
+        # A kill after this line leaves no current file; the next append starts it from the head file.
+        self.path.rename(self.path.with_name(f"{self.path.name}.{number}"))
+
+    def _rotated(self) -> list[Path]:
+        """List the earlier files, oldest first."""
+        pattern = re.compile(rf"{re.escape(self.path.name)}\.([1-9][0-9]{{0,8}})")
+        try:
+            names = os.listdir(self.path.parent)  # noqa: PTH208 - names are all it takes
+        except OSError:
+            return []
+        found = [(int(match[1]), name) for name in names if (match := pattern.fullmatch(name))]
+        return [self.path.with_name(name) for _, name in sorted(found)]
+
+    def _load_head(self) -> LogHead | None:
+        """Read the head file; None where it is absent or empty. Raises log_unwritable for a foreign or damaged one."""
+        raw = load_bytes(self.head_path, 4096)
+        if not raw:
+            return None
+        try:
+            found = json.loads(raw)
+            if found["format"] == HEAD_FORMAT:
+                return LogHead(int(found["seq"]), str(found["hash"]), int(found["size"]), str(found["file"]))
+        except (ValueError, TypeError, KeyError):
+            pass
+        raise DoigetError("log_unwritable", f"{self.head_path} exists and is not the head file of a doiget log.")
+
+    def _save_head(self, head: LogHead, *, durable: bool = False) -> None:
+        # Not forced to the disk: after a power cut a head that lags is caught up, and an empty one is rebuilt.
+        body = {"format": HEAD_FORMAT, "seq": head.seq, "hash": head.hash, "size": head.size, "file": head.file}
+        write_atomic(self.head_path, _canonical_json(body) + b"\n", 0o600, durable=durable)
+
+    # ---- reading ----
+
+    def verify(self) -> dict[str, Any]:
+        """Check the chain; returns `ok`, `files`, `lines`, `faults` [{`file`, `line`, `fault`}]. Takes no lock.
+
+        Finds lines that were changed, inserted, removed or moved, and against the head file a cut-off end. A torn
+        last line and a head file that lags are what a kill leaves, and no faults.
+        """
+        check = self._verify_once()
+        if check.faults:  # a rotation between two reads may look like a fault: look again
+            check = self._verify_once()
+        return {"ok": not check.faults, "files": [p.name for p in self._files()], "lines": check.lines,
+                "faults": check.faults}
+
+    def _files(self) -> list[Path]:
+        return [*self._rotated(), *([self.path] if os.path.lexists(self.path) else [])]
+
+    def _verify_once(self) -> _ChainCheck:
+        check = _ChainCheck([])
+        try:
+            check.head = self._load_head()
+        except DoigetError as exc:
+            check.file = self.head_path.name
+            check.fault(0, exc.message)
+        for path in [*self._rotated(), self.path]:
+            check.file = path.name
+            self._verify_file(path, check)
+        self._verify_head(check)
+        return check
+
+    def _verify_file(self, path: Path, check: _ChainCheck) -> None:
+        if not os.path.lexists(path):
+            return
+        if not is_regular_file(path):
+            check.fault(0, "not a plain file")
+            return
+        number = 0
+        with disk_errors("read", path), path.open("rb") as file:
+            while raw := file.readline(MAX_LINE_BYTES):
+                number += 1
+                if not raw.endswith(b"\n") and path == self.path and not file.read(1):
+                    return  # torn by a kill: the next append removes it
+                _verify_line(raw, number, check)
+        if number == 0 and path != self.path:
+            check.fault(0, "the file is empty")
+
+    def _verify_head(self, check: _ChainCheck) -> None:
+        check.file = self.path.name
+        if check.head is None:
+            if check.lines and not check.faults:
+                check.file = self.head_path.name
+                check.fault(0, "the head file is missing, so a cut-off end would not show")
+        elif check.head.seq > check.seq:
+            check.fault(check.lines, f"the end is missing: the head file knows line {check.head.seq}")
+        elif check.head.seq >= 0 and not check.head_seen:
+            check.fault(0, f"line {check.head.seq} is not the one the head file knows")
+
+    def tail(self, count: int) -> list[dict[str, Any]]:
+        """Return the last `count` lines, oldest first, header lines left out; what is no line of ours is skipped."""
+        found: list[dict[str, Any]] = []
+        for path in reversed(self._files()):
+            for raw in _lines_backwards(path):
+                if len(found) >= count:
+                    return found[::-1]
+                line = _parse_line(raw)
+                if line is not None and "format" not in line:
+                    found.append(line)
+        return found[::-1]
+
+
+def _verify_line(raw: bytes, number: int, check: _ChainCheck) -> None:
+    """Check one line against the one before it, and go on from what it says of itself."""
+    line = _parse_line(raw)
+    if line is None:
+        check.fault(number, "not a log line: changed or inserted")
+        return  # the line after it is held against the last good one
+    check.lines += 1
+    if number == 1 and line.get("format") != LOG_FORMAT:
+        check.fault(number, "the file does not begin with its header: lines are missing before this one")
+    if line["hash"] != line_hash(line["prev"], line):
+        check.fault(number, "changed: its hash does not fit its content")
+    elif line["prev"] != check.hash:
+        if line["seq"] > check.seq + 1:
+            check.fault(number, f"{line['seq'] - check.seq - 1} line(s) missing before this one")
+        elif line["seq"] <= check.seq:
+            check.fault(number, "out of order or inserted: its number was there already")
+        else:
+            check.fault(number, "the line before it was changed or exchanged")
+    elif line["seq"] != check.seq + 1:
+        check.fault(number, "its number does not follow the line before it")
+    check.seq, check.hash = max(check.seq, line["seq"]), line["hash"]
+    if check.head is not None and line["seq"] == check.head.seq and line["hash"] == check.head.hash:
+        check.head_seen = True
+
+
+def _lines_backwards(path: Path) -> Iterator[bytes]:
+    """Yield the complete lines of a file from its end, reading no more of it than is asked for."""
+    with disk_errors("read", path), path.open("rb") as file:
+        position = file.seek(0, os.SEEK_END)
+        rest = b""
+        while position:
+            step = min(MAX_LINE_BYTES, position)
+            position -= step
+            file.seek(position)
+            first, *lines = (file.read(step) + rest).split(b"\n")
+            yield from (line for line in reversed(lines) if line)
+            rest = first
+        if rest:
+            yield rest
+
+
+# ############################################################################
+# MARK: 6. Cache
+# ############################################################################
+# What the registries said, kept for some days so that nobody is asked twice.
+# Uses: 1 Errors, 2 Identifiers, 3 Records, 4 Config.
+# Promises: a damaged, foreign or missing entry is a miss, never a failure; a cache
+# that cannot be written changes nothing but speed; only own file names are deleted.
+
+CACHE_VERSION: Final = 1
+CACHE_TTL_S: Final = 7 * 86400
+CACHE_MISS_TTL_S: Final = 86400
+MAX_CACHE_ENTRY_BYTES: Final = 16_000_000
+_CLOCK_SLACK_S: Final = 300.0  # an entry from further in the future was dated by a wrong clock
+_LEFTOVER_S: Final = 3600.0
+_CACHE_NAME: Final = r"[a-z]+_[a-z0-9._-]{1,120}\.toml"
+_CACHE_LEFTOVER: Final = r"\.[a-z]+_[a-z0-9._-]{1,120}\.toml\.[0-9a-f]{16}\.part"
+
+
+@dataclass(frozen=True, slots=True)
+class CacheHit:
+    """What the cache knows of a ref: a work, or a miss as (reason, message); `fresh` while its time has not run out."""
+
+    resolved: Resolved | None
+    miss: tuple[str, str] | None
+    fresh: bool
+
+
+class Cache:
+    """The resolver's cache: one TOML file per asked ref in `folder` (docs/CACHE.md)."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, ref: Ref) -> Path:
+        """Return where the entry of a ref is kept, whether there is one or not."""
+        return self.folder / f"{safekey(ref)}.toml"
+
+    def load(self, ref: Ref, now: float) -> CacheHit | None:
+        """Look a ref up at the time `now` (seconds since 1970); None for what is unknown, damaged or foreign."""
+        try:
+            data = parse_toml(load_bytes(self.path(ref), MAX_CACHE_ENTRY_BYTES) or b"")
+        except (ValueError, DoigetError):
+            return None
+        if data.get("version") != CACHE_VERSION or data.get("ref") != ref.canonical:
+            return None
+        fetched_at, ttl_s = parse_utc(data.get("fetched_at")), as_int(data.get("ttl_seconds"))
+        if fetched_at is None or ttl_s is None:
+            return None
+        fresh = -_CLOCK_SLACK_S <= now - fetched_at < ttl_s
+        miss, resolved = _miss_of(data.get("miss")), _resolved_of(data.get("record"), stale=not fresh)
+        if (miss is None) == (resolved is None):
+            return None
+        return CacheHit(resolved, miss, fresh)
+
+    def save(self, asked: Ref, resolved: Resolved, now: float | None = None) -> bool:
+        """Keep a record for 7 days; say whether it was written. What came from a cache or the store is not kept."""
+        if resolved.from_cache or resolved.stale or resolved.source == "store":
+            return False
+        record = {
+            "ref": resolved.ref,
+            "source": resolved.source,
+            "warnings": list(resolved.warnings),
+            "work": work_to_dict(resolved.work),
+        }
+        return self._save(asked, CACHE_TTL_S, {"record": record}, now)
+
+    def save_miss(self, asked: Ref, reason: str, message: str, now: float | None = None) -> bool:
+        """Keep for a day that a ref does not exist; any other failure may be over sooner and is not kept."""
+        if REASONS[reason].code is not Code.NOT_FOUND:
+            return False
+        return self._save(asked, CACHE_MISS_TTL_S, {"miss": {"reason": reason, "message": message}}, now)
+
+    def _save(self, asked: Ref, ttl_s: int, content: Mapping[str, Any], now: float | None) -> bool:
+        fetched_at = utc_now(time.time() if now is None else now)
+        head = {"version": CACHE_VERSION, "ref": asked.canonical, "fetched_at": fetched_at, "ttl_seconds": ttl_s}
+        try:
+            make_folder(self.folder)
+            write_atomic(self.path(asked), render_toml({**head, **content}), 0o600, durable=False)
+        except DoigetError:
+            return False  # no cache is slower, not wrong; `doctor` probes the folder
+        return True
+
+    # ---- housekeeping ----
+
+    def size(self) -> dict[str, Any]:
+        """Return `path`, `entries` and `bytes`."""
+        sizes = [found.st_size for entry, found in self._own_files() if not entry.name.startswith(".")]
+        return {"path": str(self.folder), "entries": len(sizes), "bytes": sum(sizes)}
+
+    def prune(self, now: float) -> dict[str, Any]:
+        """Remove expired and damaged entries, and what killed writers left; returns `removed` and `bytes`."""
+        return self._remove(lambda entry, found: self._is_spent(entry, found, now))
+
+    def clear(self) -> dict[str, Any]:
+        """Remove every entry; returns `removed` and `bytes`. Files that are not the cache's stay."""
+        return self._remove(lambda _entry, _found: True)
+
+    def _is_spent(self, entry: os.DirEntry[str], found: os.stat_result, now: float) -> bool:
+        if entry.name.startswith("."):
+            return abs(now - found.st_mtime) > _LEFTOVER_S
+        try:
+            # The dates stand above the record: no need to parse it.
+            data = parse_toml((load_bytes(Path(entry.path), MAX_CACHE_ENTRY_BYTES) or b"").split(b"\n[", 1)[0])
+        except (ValueError, DoigetError):
+            return True
+        fetched_at, ttl_s = parse_utc(data.get("fetched_at")), as_int(data.get("ttl_seconds"))
+        if data.get("version") != CACHE_VERSION or fetched_at is None or ttl_s is None:
+            return True
+        return not -_CLOCK_SLACK_S <= now - fetched_at < ttl_s
+
+    def _remove(self, is_meant: Callable[[os.DirEntry[str], os.stat_result], bool]) -> dict[str, Any]:
+        removed = size = 0
+        for entry, found in list(self._own_files()):
+            if is_meant(entry, found) and remove_file(Path(entry.path)):
+                removed += 1
+                size += found.st_size
+        return {"removed": removed, "bytes": size}
+
+    def _own_files(self) -> Iterator[tuple[os.DirEntry[str], os.stat_result]]:
+        # SECURITY: a name that is not ours, a symlink or a folder is nothing the cache may count or delete.
+        is_own = re.compile(f"{_CACHE_NAME}|{_CACHE_LEFTOVER}").fullmatch
+        try:
+            with os.scandir(self.folder) as entries:
+                for entry in entries:
+                    if is_own(entry.name) and entry.is_file(follow_symlinks=False):
+                        with suppress(FileNotFoundError):  # another process was faster
+                            yield entry, entry.stat(follow_symlinks=False)
+        except OSError:  # absent, or not ours to read: then there is nothing of ours
+            return
+
+
+def _miss_of(value: object) -> tuple[str, str] | None:
+    raw = as_dict(value)
+    reason, message = raw.get("reason"), clean_line(raw.get("message"))
+    if not isinstance(reason, str) or reason not in REASONS or REASONS[reason].code is not Code.NOT_FOUND:
+        return None
+    return reason, message or ""
+
+
+def _resolved_of(value: object, *, stale: bool) -> Resolved | None:
+    raw = as_dict(value)
+    source = clean_line(raw.get("source"))
+    try:
+        ref = parse_ref(str(raw.get("ref", "")))
+    except DoigetError:
+        return None
+    if source is None or not isinstance(raw.get("work"), dict):
+        return None
+    warnings = tuple(line for item in as_list(raw.get("warnings")) if (line := clean_line(item)))
+    return Resolved(ref.canonical, work_from_dict(raw["work"]), source, from_cache=True, stale=stale, warnings=warnings)
+
+
+# ############################################################################
+# MARK: 7. HTTP client
+# ############################################################################
+# The one gate: the only code that opens a socket.
+# Uses: 1 Errors, 4 Config and disk.
+# Promises: no hop, redirects included, leaves the allowed hosts; no body
+# passes its cap; every host is asked at its pace, over all doiget processes.
+
+MAX_HOPS: Final = 10
+MAX_API_BYTES: Final = 32 * 2**20
+MAX_PAGE_BYTES: Final = 2**20
+MAX_PDF_BYTES: Final = 200 * 10**6
+CONNECT_TIMEOUT_S: Final = 10.0
+READ_TIMEOUT_S: Final = 20.0
+MAX_BACKOFF_S: Final = 120.0
+MAX_FETCHES: Final = 5
+REQUESTS_PER_S: Final = 5
+
+
+class Pace(NamedTuple):
+    """How fast a host may be asked: `count` requests start in any `window_s`, `at_once` run together."""
+
+    name: str
+    count: int
+    window_s: float
+    at_once: int = 0  # 0: no limit of its own
+    backoff_s: float = 1.0  # first wait after a 429 that names no time
+
+
+class Api(NamedTuple):
+    """A scholarly API we ask: its host, what for, and its pace without and with the user's address or key."""
+
+    host: str
+    purpose: str
+    pace: Pace
+    pace_known: Pace | None = None
+    terms: str = ""
+    needs: str = ""
+
+
+ARXIV_PACE: Final = Pace("arxiv", 1, 3.0, 1, backoff_s=30.0)  # feed and PDF together (apis.md §3)
+OVERALL_PACE: Final = Pace("all", REQUESTS_PER_S, 1.0)
+
+#: The sources, in the order docs/SOURCES.md lists them. Paces from apis.md.
+APIS: Final[Mapping[str, Api]] = {
+    "crossref": Api("api.crossref.org", "metadata, relations and retractions of Crossref DOIs",
+                    Pace("crossref", 5, 1.0, 1), Pace("crossref", 10, 1.0, 3), "https://www.crossref.org/documentation/retrieve-metadata/rest-api/"),
+    "datacite": Api("api.datacite.org", "metadata of DataCite DOIs; of arXiv papers while arXiv throttles",
+                    Pace("datacite", 3, 2.0, 2), Pace("datacite", 3, 1.0, 3), "https://support.datacite.org/docs/is-there-a-rate-limit-for-making-requests-against-the-datacite-apis"),
+    "arxiv": Api("export.arxiv.org", "metadata and PDFs of arXiv papers", ARXIV_PACE, None, "https://info.arxiv.org/help/api/tou.html"),
+    "openalex": Api("api.openalex.org", "open access locations; metadata while the agency is down",
+                    Pace("openalex", 10, 1.0, 3), None, "https://docs.openalex.org/how-to-use-the-api/rate-limits-and-authentication"),
+    "unpaywall": Api("api.unpaywall.org", "open access locations of DOIs for which OpenAlex names none",
+                     Pace("unpaywall", 5, 1.0, 2), None, "https://unpaywall.org/products/api", "email"),
+    "europepmc": Api("www.ebi.ac.uk", "metadata by PMID and PMCID; free copies in PubMed Central and Europe PMC",
+                     Pace("europepmc", 3, 1.0, 2), None, "https://europepmc.org/RestfulWebService"),
+    "ncbi": Api("eutils.ncbi.nlm.nih.gov", "DOIs of PMIDs that Europe PMC does not answer for",
+                Pace("ncbi", 3, 1.0, 1), None, "https://www.ncbi.nlm.nih.gov/books/NBK25497/"),
+    "idconv": Api("pmc.ncbi.nlm.nih.gov", "DOIs of PMCIDs that Europe PMC does not answer for",
+                  Pace("ncbi", 3, 1.0, 1), None, "https://pmc.ncbi.nlm.nih.gov/tools/id-converter-api/"),
+    "doi.org": Api("doi.org", "shortDOIs, the agency of a DOI, metadata from other agencies (JaLC, mEDRA, KISTI, …)",
+                   Pace("doi.org", 5, 1.0, 2), None, "https://www.doi.org/the-identifier/resources/factsheets/doi-resolution-documentation"),
+    "pmc": Api("pmc-oa-opendata.s3.amazonaws.com", "PDFs of the PMC open access collection", Pace("pmc", 3, 1.0, 2), None,
+               "https://pmc.ncbi.nlm.nih.gov/tools/pmcaws/"),
+    "zenodo": Api("zenodo.org", "files of Zenodo records", Pace("zenodo", 1, 1.0, 1), None, "https://developers.zenodo.org/"),
+    "figshare": Api("api.figshare.com", "files of figshare items", Pace("figshare", 1, 1.0, 1), None, "https://docs.figshare.com/"),
+    "osf": Api("api.osf.io", "files of OSF preprints and projects", Pace("osf", 1, 1.0, 1), None, "https://developer.osf.io/"),
+}  # fmt: skip
+#: Other agencies answer content negotiation themselves; doi.org sends us there.
+AGENCY_HOSTS: Final = ("data.crosscite.org", "data.crossref.org", "api.medra.org", "data.medra.org", "www.medra.org",
+                       "japanlinkcenter.org", "doi.airiti.com", "www.kisti.re.kr", "doi.kisti.re.kr", "data.doi.or.kr",
+                       "www.doi.or.kr", "chooser.crossref.org", "www.istic.ac.cn", "dx.chinadoi.cn", "doi.chinadoi.cn")  # fmt: skip
+RESOLVER_HOSTS: Final = ("doi.org", "dx.doi.org", "hdl.handle.net")
+
+#: Hosts that may serve PDFs and landing pages: exact names, or `*.` for subdomains only (apis.md §11).
+CONTENT_HOSTS: Final[tuple[str, ...]] = (
+    "arxiv.org", "*.arxiv.org", "europepmc.org", "*.europepmc.org", "zenodo.org", "*.zenodo.org",
+    "osf.io", "*.osf.io", "hal.science", "*.hal.science", "hal.archives-ouvertes.fr", "*.archives-ouvertes.fr",
+    "core.ac.uk", "*.core.ac.uk", "www.researchsquare.com", "assets.researchsquare.com",
+    "ndownloader.figshare.com", "api.figshare.com", "figshare.com", "www.jstage.jst.go.jp", "*.jst.go.jp",
+    "scielo.org", "*.scielo.org", "*.scielo.br", "pmc-oa-opendata.s3.amazonaws.com", "*.biorxiv.org", "*.medrxiv.org",
+    "*.ncbi.nlm.nih.gov", "ntrs.nasa.gov", "repo.nii.ac.jp",
+    "*.plos.org", "*.frontiersin.org", "*.mdpi.com", "mdpi-res.com", "*.mdpi-res.com", "elifesciences.org",
+    "*.elifesciences.org", "peerj.com", "*.copernicus.org", "*.springer.com", "*.springeropen.com", "*.biomedcentral.com",
+    "*.springernature.com", "*.nature.com", "*.wiley.com", "*.elsevier.com", "*.sciencedirect.com",
+    "pdf.sciencedirectassets.com", "*.cell.com", "academic.oup.com", "watermark.silverchair.com", "*.cambridge.org",
+    "*.degruyter.com", "*.aps.org", "*.iop.org", "scipost.org", "*.scipost.org", "projecteuclid.org", "doaj.org",
+)  # fmt: skip
+#: Shared storage: an exact host and path, and only as the target of a redirect. Never a wildcard: many tenants share it.
+STORAGE_PREFIXES: Final[tuple[tuple[str, str], ...]] = (
+    ("storage.googleapis.com", "/plos-corpus-prod/"),
+    ("s3-eu-west-1.amazonaws.com", "/pfigshare-u-files/"),
+    ("fjfsdata01prod.blob.core.windows.net", "/"),
+    ("dfzljdn9uc3pi.cloudfront.net", "/"),
+    ("d197for5662m48.cloudfront.net", "/"),
+)
+#: Hosts that exist only to keep programs out. Being sent there is an answer.
+WALL_HOSTS: Final = ("perfdrive.com", "datadome.co", "distilnetworks.com", "kasada.io", "imperva.com", "incapsula.com")
+WALL_MARKS: Final = (b"just a moment", b"cf-chl", b"client challenge", b"/_fs-ch-", b"cloudpmc-viewer-pow", b"captcha",
+                     b"making sure you&#39;re not a bot", b"making sure you're not a bot", b"x-amzn-waf-action",
+                     b"/cookieabsent", b"cookieset=1", b"preparing to download", b"attention required! | cloudflare")  # fmt: skip
+PRIVATE_SUFFIXES: Final = (".local", ".internal", ".localhost", ".localdomain", ".lan", ".intranet", ".home.arpa", ".corp", ".home")
+
+
+# ---- Which hosts ----
+
+
+def host_matches(host: str, pattern: str) -> bool:
+    """Say whether a lower-case host fits a pattern; `*.x` means subdomains of x, not x itself."""
+    return host.endswith(pattern[1:]) if pattern.startswith("*.") else host == pattern
+
+
+def is_listed(host: str, path: str = "/", *, redirect: bool = False) -> bool:
+    """Say whether the built-in list allows a host: its own name, a subdomain pattern, or storage behind a redirect."""
+    if host in RESOLVER_HOSTS or any(host_matches(host, pattern) for pattern in CONTENT_HOSTS):
+        return True
+    return redirect and any(host == name and path.startswith(prefix) for name, prefix in STORAGE_PREFIXES)
+
+
+def is_wall(host: str) -> bool:
+    """Say whether a host belongs to a service that keeps programs out."""
+    return any(host == wall or host.endswith("." + wall) for wall in WALL_HOSTS)
+
+
+def is_public_address(text: str) -> bool:
+    """Say whether an IP address lies in the public internet.
+
+    SECURITY: loopback, private, link-local, CGNAT, multicast and reserved ranges are refused, and so is every IPv6 form
+    that carries an IPv4 address inside (mapped, 6to4, Teredo, NAT64), since it could lead to one of them.
+    """
+    import ipaddress
+
+    address = ipaddress.ip_address(text.partition("%")[0])
+    if address.is_multicast or not address.is_global or address.is_reserved:
+        return False
+    if isinstance(address, ipaddress.IPv6Address):
+        carries_v4 = ("::/96", "::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")
+        return not any(address in ipaddress.ip_network(network) for network in carries_v4)
+    return address not in ipaddress.ip_network("192.88.99.0/24")
+
+
+def is_ip_literal(host: str) -> bool:
+    """Say whether a host is an address rather than a name, in any spelling a C library would accept."""
+    return ":" in host or bool(re.fullmatch(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+)){0,3}", host.strip("[].")))
+
+
+class Hop(NamedTuple):
+    """A URL that passed the gate."""
+
+    url: Any  # httpx.URL
+    host: str
+
+
+def judge_url(text: str, *, named: frozenset[str] = frozenset(), strict: bool = True, redirect: bool = False) -> Hop:
+    """Decide whether one hop may be requested (spec §5); returns it normalised.
+
+    `named` holds the hosts an index named for this very work. Raises CAPABILITY_DENIED (insecure_redirect,
+    private_address, host_not_allowed) or NO_OA_AVAILABLE (blocked_by_host for a bot wall).
+    """
+    url, host = _split_host(text)
+    # SECURITY: encrypted, on the standard port, and without user info that could disguise the host.
+    if url.scheme != "https" or url.port not in {None, 443} or url.userinfo:
+        raise DoigetError("insecure_redirect", f"Refused to continue to {host} over an unencrypted or odd address.")
+    # SECURITY: names only; an address, a single label or a local suffix leads into somebody's network.
+    if is_ip_literal(host) or "." not in host or host.endswith(PRIVATE_SUFFIXES):
+        raise DoigetError("private_address", f"Refused to contact the local or private address {host}.")
+    if is_wall(host):
+        raise DoigetError("blocked_by_host", f"The host of the copy hands programs over to {host}, which keeps them out.")
+    near_named = any(host == name or (redirect and host.endswith("." + name)) for name in named)
+    # SECURITY: everything else needs a line in the list, or the word of an index.
+    if not (is_listed(host, url.path, redirect=redirect) or (near_named and not strict)):
+        raise DoigetError("host_not_allowed", f"The host {host} is not one doiget may contact.")
+    return Hop(url, host)
+
+
+def _split_host(text: str) -> tuple[Any, str]:
+    import httpx
+
+    try:
+        url = httpx.URL(text)
+        host = url.raw_host.decode("ascii").lower().rstrip(".")
+    except (httpx.InvalidURL, UnicodeError, ValueError, TypeError):
+        raise DoigetError("insecure_redirect", "The address of the copy is malformed.") from None
+    return (url.copy_with(host=host) if host else url), host
+
+
+def upgrade_to_https(url: str) -> str:
+    """Turn an index's `http://` address into `https://`: we ask over TLS or not at all."""
+    return "https://" + url[7:] if url[:7].lower() == "http://" else url
+
+
+def host_of(url: str) -> str:
+    """Return the lower-case host of a URL, empty when it has none."""
+    match = re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://(?:[^/?#@]*@)?(\[[^\]]*\]|[^/?#:]*)", url)
+    return match[1].lower().rstrip(".") if match else ""
+
+
+def without_query(url: str) -> str:
+    """Cut a URL before its query: signatures and keys live there."""
+    return redact(re.split(r"[?#]", url, maxsplit=1)[0])[:300]
+
+
+# ---- How fast ----
+
+
+class Pacer:
+    """Gives out turns at each host's pace; the state is shared by all doiget processes of the user (spec §6)."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
+        self.folder = folder
+        self.clock = clock
+        self.limiters: dict[str, Any] = {}
+        self.memory: dict[str, dict[str, Any]] = {}  # stands in where the folder cannot be written
+
+    @contextlib.asynccontextmanager
+    async def turn(self, *paces: Pace) -> AsyncIterator[None]:
+        """Wait for a turn under all the paces, hold their places while the body runs.
+
+        Raises RATE_LIMITED (source_limit) at once when the turn would come after the deadline in force.
+        """
+        async with contextlib.AsyncExitStack() as held:
+            for pace in paces:
+                if pace.at_once:
+                    await held.enter_async_context(self.place(pace))
+            for pace in paces:
+                await self._wait_for_start(pace)
+            yield
+
+    @contextlib.asynccontextmanager
+    async def place(self, pace: Pace) -> AsyncIterator[None]:
+        """Hold one of the `at_once` places of a pace."""
+        import anyio
+
+        limiter = self.limiters.setdefault(pace.name, anyio.CapacityLimiter(pace.at_once))
+        async with limiter:
+            lock = await self._free_place(pace)
+            try:
+                yield
+            finally:
+                if lock is not None:
+                    lock.release()
+
+    async def _free_place(self, pace: Pace) -> Any:
+        """Take a place that no other process holds, waiting for one; None where locks cannot be kept."""
+        import anyio
+
+        while True:
+            try:
+                for number in range(pace.at_once):
+                    lock = try_lock(self.folder / f"{pace.name}.{number}.lock")
+                    if lock is not None:
+                        return lock
+            except DoigetError:
+                return None  # an unwritable cache folder: the places of this process still hold
+            await anyio.sleep(0.02 + random.random() * 0.03)  # noqa: S311 - jitter, not a secret
+
+    async def _wait_for_start(self, pace: Pace) -> None:
+        import anyio
+
+        start = self._reserve(pace)
+        wait = start - self.clock()
+        left = anyio.current_effective_deadline() - anyio.current_time()
+        if wait > left:
+            raise DoigetError("source_limit", f"{pace.name} is busy: the next turn comes in {wait:.0f} s.", retry_after_s=wait)
+        if wait > 0:
+            await anyio.sleep(wait)
+
+    def _reserve(self, pace: Pace) -> float:
+        """Write down the next start under a pace and return its time (seconds since the epoch)."""
+        now = self.clock()
+        with self._state(pace.name) as state:
+            # A clock that was set back must not block us for hours: starts far in the future are not believed.
+            starts = [t for t in state.get("starts", []) if now - pace.window_s < t < now + MAX_BACKOFF_S * 5]
+            earliest = max(now, min(state.get("not_before", 0.0), now + MAX_BACKOFF_S))
+            nth_last = starts[-pace.count] + pace.window_s if len(starts) >= pace.count else 0.0
+            start: float = max(earliest, nth_last, starts[-1] if starts else 0.0)
+            state["starts"] = [*starts, start][-pace.count :]
+        return start
+
+    def block(self, pace: Pace, seconds: float) -> None:
+        """Let nobody ask under this pace for some seconds: the host said so."""
+        with self._state(pace.name) as state:
+            state["not_before"] = max(state.get("not_before", 0.0), self.clock() + min(seconds, MAX_BACKOFF_S))
+
+    @contextlib.contextmanager
+    def _state(self, name: str) -> Iterator[dict[str, Any]]:
+        """Open the shared state of a pace for a change, under its lock.
+
+        Where the cache folder cannot be written, the pace of this process is kept at least.
+        """
+        with contextlib.ExitStack() as held:
+            try:
+                held.enter_context(hold_lock(self.folder / f"{name}.lock", timeout_s=2.0))
+            except DoigetError:
+                yield self.memory.setdefault(name, {})
+                return
+            path = self.folder / f"{name}.json"
+            state = _load_pace(path) or self.memory.setdefault(name, {})
+            yield state
+            self.memory[name] = state
+            with contextlib.suppress(DoigetError):  # a full disk: the copy in memory serves
+                write_atomic(path, json.dumps(state).encode(), durable=False)
+
+
+def _load_pace(path: Path) -> dict[str, Any]:
+    try:
+        state = json.loads(path.read_bytes())
+        starts = [float(t) for t in state["starts"]]
+        return {"starts": starts, "not_before": float(state.get("not_before", 0.0))}
+    except (OSError, ValueError, TypeError, KeyError):
+        return {}  # absent or damaged: begin anew
+
+
+# ---- How connected ----
+
+
+def _ca_context(config: Config) -> ssl.SSLContext:
+    """Build the TLS context: the configured CA file, else the trust store of the operating system.
+
+    Raises NETWORK_ERROR (tls_untrusted) when the file is no usable PEM.
+    """
+    import ssl
+
+    path = config.text("network.ca_file")
+    if not path:
+        import truststore
+
+        return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # verifies host and chain; nothing below switches that off
+    if hasattr(ssl, "VERIFY_X509_STRICT"):
+        # Private CAs of TLS-inspecting proxies often lack the extensions strict mode wants (spec §10).
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    try:
+        context.load_verify_locations(cafile=path if not os.path.isdir(path) else None, capath=path if os.path.isdir(path) else None)
+    except OSError:  # ssl.SSLError is one
+        origin = config.origins["network.ca_file"]
+        raise DoigetError("tls_untrusted", f"The CA file named by {origin} cannot be read as PEM: {path}.") from None
+    return context
+
+
+def find_proxy(config: Config) -> tuple[str, str]:
+    """Return the proxy URL in force and who set it; empty for a direct connection.
+
+    Raises NETWORK_ERROR (proxy_blocked) for SOCKS, PAC and other kinds doiget does not speak.
+    """
+    proxy, origin = config.text("network.proxy"), config.origins["network.proxy"]
+    if not proxy:
+        import urllib.request
+
+        found = urllib.request.getproxies()  # the OS settings on Windows and macOS
+        proxy, origin = found.get("https", "") or found.get("all", ""), "operating system"
+    if not proxy:
+        return "", "direct"
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    scheme = proxy.partition("://")[0].lower()
+    if scheme not in {"http", "https"} or proxy.lower().endswith(".pac"):
+        kind = "PAC file" if proxy.lower().endswith(".pac") else f"{scheme} proxy"
+        raise DoigetError("proxy_blocked", f"{origin} names a {kind}, which doiget does not speak.",
+                          hint="Name an HTTP proxy in HTTPS_PROXY; a local helper can turn SOCKS or PAC into one.")  # fmt: skip
+    return proxy, origin
+
+
+def goes_direct(host: str, no_proxy: str) -> bool:
+    """Say whether NO_PROXY exempts a host: names, .suffixes, `*`, networks in CIDR form (which match addresses only)."""
+    for entry in re.split(r"[,\s]+", no_proxy.strip().lower()):
+        name = entry.partition("://")[2] or entry
+        name = re.sub(r":\d+$", "", name).lstrip("*").strip(".")
+        if entry == "*" or (name and (host == name or host.endswith("." + name))):
+            return True
+    return False
+
+
+def _direct_backend() -> Any:
+    """Make the httpcore backend that connects to the very address it checked."""
+    import socket
+
+    import anyio
+    import httpcore
+
+    class CheckedBackend(httpcore.AnyIOBackend):
+        async def connect_tcp(self, host: str, port: int, timeout: float | None = None,  # noqa: ASYNC109 - httpcore's signature
+                              local_address: str | None = None, socket_options: Any = None) -> httpcore.AsyncNetworkStream:  # fmt: skip
+            try:
+                with anyio.fail_after(timeout):
+                    found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            except OSError:
+                raise DoigetError("unreachable", f"The name {host} cannot be looked up.") from None
+            # SECURITY: the address is checked here and used here, so DNS cannot answer differently in between.
+            addresses = list(dict.fromkeys(str(item[4][0]) for item in found if is_public_address(str(item[4][0]))))
+            if not addresses:
+                raise DoigetError("private_address", f"Refused to contact {host}: its address is local or private.")
+            share = timeout / min(len(addresses), 3) if timeout else None
+            for address in addresses[:3]:
+                try:
+                    return await super().connect_tcp(address, port, share, local_address, socket_options)
+                except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                    last = error
+            raise last
+
+    return CheckedBackend()
+
+
+def _make_transport(context: ssl.SSLContext, proxy: str) -> Any:
+    """Join httpcore, which takes our network backend, to httpx, which takes our transport."""
+    import httpcore
+    import httpx
+
+    class Body(httpx.AsyncByteStream):
+        def __init__(self, stream: Any) -> None:
+            self.stream = stream
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            async for chunk in self.stream:
+                yield chunk
+
+        async def aclose(self) -> None:
+            await self.stream.aclose()
+
+    class Transport(httpx.AsyncBaseTransport):
+        def __init__(self) -> None:
+            limits: dict[str, Any] = {"ssl_context": context, "max_connections": 20, "max_keepalive_connections": 10, "keepalive_expiry": 10.0}
+            if not proxy:
+                self.pool: Any = httpcore.AsyncConnectionPool(network_backend=_direct_backend(), **limits)
+                return
+            url = httpx.URL(proxy)
+            auth = (urllib.parse.unquote_to_bytes(url.username), urllib.parse.unquote_to_bytes(url.password)) if url.userinfo else None
+            self.pool = httpcore.AsyncHTTPProxy(
+                str(url.copy_with(username=None, password=None)), proxy_auth=auth, network_backend=httpcore.AnyIOBackend(),
+                proxy_ssl_context=context if url.scheme == "https" else None, **limits)  # fmt: skip
+
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            url = request.url
+            target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
+            reply = await self.pool.handle_async_request(httpcore.Request(
+                method=request.method, url=target, headers=request.headers.raw, content=request.stream, extensions=request.extensions))  # fmt: skip
+            return httpx.Response(reply.status, headers=reply.headers, stream=Body(reply.stream), extensions=reply.extensions)
+
+        async def aclose(self) -> None:
+            await self.pool.aclose()
+
+    return Transport()
+
+
+def translate_network_error(error: BaseException, host: str) -> DoigetError:
+    """Turn any exception of the HTTP libraries into ours: the border of house rule 4."""
+    import ssl
+
+    import httpcore
+    import httpx
+
+    chain: list[BaseException] = [error]
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None and cause not in chain:
+        chain.append(cause)
+    if any(isinstance(item, ssl.SSLCertVerificationError) for item in chain):
+        return DoigetError("tls_untrusted", f"certificate verify failed for {host}.")
+    timeouts = (httpcore.TimeoutException, httpx.TimeoutException, TimeoutError)
+    table: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Callable[[], DoigetError]], ...] = (
+        ((httpcore.ProxyError, httpx.ProxyError), lambda: _proxy_error(str(error), host)),
+        (timeouts, lambda: DoigetError("deadline", f"{host} did not answer in time.")),
+        ((httpcore.ConnectError, httpx.ConnectError, OSError), lambda: DoigetError("unreachable", f"{host} cannot be reached.")),
+        ((httpcore.RemoteProtocolError, httpx.RemoteProtocolError), lambda: _protocol_error(str(error), host)),
+        ((httpcore.NetworkError, httpx.NetworkError, httpcore.ProtocolError, httpx.ProtocolError),
+         lambda: DoigetError("reset", f"The connection to {host} broke.")),
+        ((httpcore.UnsupportedProtocol, httpx.InvalidURL, httpx.DecodingError, httpx.HTTPError, httpx.StreamError, httpcore.ConnectionNotAvailable),
+         lambda: DoigetError("bad_body", f"{host} answered in a way doiget cannot read.")),
+    )  # fmt: skip
+    for kinds, make in table:
+        if isinstance(error, kinds):
+            return make()
+    raise error
+
+
+def _proxy_error(text: str, host: str) -> DoigetError:
+    """Tell the proxy's refusals apart; httpcore's text begins with the status it answered to CONNECT."""
+    status = text[:3]
+    if status == "407":
+        return DoigetError("proxy_auth", f"407 from the proxy: it wants a user name and password before it lets us to {host}.")
+    if status in {"502", "503", "504"}:
+        return DoigetError("unreachable", f"The proxy cannot reach {host} ({status}).")
+    return DoigetError("proxy_blocked", f"The proxy refused the connection to {host}{f' ({status})' if status.isdigit() else ''}.")
+
+
+def _protocol_error(text: str, host: str) -> DoigetError:
+    counts = re.search(r"received (\d+) bytes, expected (\d+)", text)
+    if counts:
+        return DoigetError("bad_body", f"incomplete download ({counts[1]} of {counts[2]}) from {host}.")
+    if "incomplete" in text:
+        return DoigetError("bad_body", f"The answer of {host} was cut short.")
+    return DoigetError("reset", f"{host} closed the connection without an answer.")
+
+
+# ---- How asked ----
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A complete answer of an API: status, capped body, headers (lower-case names), and the URL that gave it."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+    url: str
+
+
+class NotAPdf(Exception):  # noqa: N818 - a signal between download and fetch, never seen outside
+    """A copy that turned out to be something else; `page` holds the start of an HTML page, if it is one."""
+
+    def __init__(self, error: DoigetError, url: str, page: bytes) -> None:
+        super().__init__(error.message)
+        self.error, self.url, self.page = error, url, page
+
+
+class Download(NamedTuple):
+    """A PDF in a part file, not yet committed, and the host that served it in the end."""
+
+    part: PartFile
+    host: str
+
+
+class Client:
+    """The gate. `ask` speaks to APIs, `download` and `load_page` to hosts of copies; nothing else opens a socket."""
+
+    def __init__(self, config: Config, pacer: Pacer, transport: Any = None) -> None:
+        self.config = config
+        self.pacer = pacer
+        self._transport = transport  # demo's world; None: the real internet
+        self._http: dict[str, Any] = {}
+        self.blocked: set[str] = set()  # hosts that answered 403: not asked again in this run
+
+    def under(self, config: Config) -> Client:
+        """Return this client, connections and all, under other settings."""
+        other = Client(config, self.pacer, self._transport)
+        other._http, other.blocked = self._http, self.blocked
+        return other
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        for http in self._http.values():
+            await http.aclose()
+        self._http.clear()
+
+    def _connection(self, host: str) -> Any:
+        """Return the httpx client for a host: through the proxy or direct."""
+        import httpx
+
+        if self._transport is not None:
+            return self._http.setdefault("given", httpx.AsyncClient(transport=self._transport, trust_env=False))
+        proxy = find_proxy(self.config)[0]
+        proxy = "" if goes_direct(host, self.config.text("network.no_proxy")) else proxy
+        if proxy not in self._http:
+            self._http[proxy] = httpx.AsyncClient(transport=_make_transport(_ca_context(self.config), proxy), trust_env=False)
+        return self._http[proxy]
+
+    def _check_allowed(self, host: str) -> None:
+        if self.config.policy_error:
+            raise DoigetError("policy_file", f"The policy file is not usable, so nothing is fetched: {self.config.policy_error}.")
+        if self.config.offline:
+            raise DoigetError("offline")
+        pinned = self.config.policy.get("hosts")
+        # SECURITY: an administrator's list narrows ours, it never widens it.
+        if pinned is not None and not any(host_matches(host, str(pattern).lower()) for pattern in pinned):
+            raise DoigetError("policy_file", f"The administrator's policy does not allow {host}.")
+
+    @contextlib.asynccontextmanager
+    async def _send(self, url: Any, host: str, headers: Mapping[str, str], paces: Sequence[Pace]) -> AsyncIterator[Any]:
+        """Send one GET at its pace and yield the open httpx response; foreign exceptions become ours here."""
+        import ssl
+
+        import anyio
+        import httpcore
+        import httpx
+
+        self._check_allowed(host)
+        http = self._connection(host)
+        timeout = httpx.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
+        # SECURITY: a fixed set of headers; httpx would add cookies, but none are ever kept.
+        sent = {"User-Agent": f"doiget/{__version__}", "Accept-Encoding": "gzip, identity;q=0.5", **headers}
+        async with self.pacer.turn(*paces, OVERALL_PACE):
+            request = httpx.Request("GET", url, headers=sent, extensions={"timeout": timeout.as_dict()})
+            try:
+                response = await http.send(request, stream=True, follow_redirects=False)
+                http.cookies.clear()
+                try:
+                    yield response
+                finally:
+                    with anyio.move_on_after(1, shield=True):  # close the socket even when cancelled
+                        await response.aclose()
+            except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, httpcore.UnsupportedProtocol,
+                    httpcore.ConnectionNotAvailable, httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, ssl.SSLError, OSError) as error:  # fmt: skip
+                raise translate_network_error(error, host) from None
+
+    async def ask(self, source: str, path: str, *, headers: Mapping[str, str] | None = None, follow: Sequence[str] | None = (),
+                  patient: bool = True) -> Reply:  # fmt: skip
+        """GET a path of a source's API, at its pace, with retries; returns any answer that is not a failure to ask.
+
+        The caller decides on `status`; 404 and 400 are answers. `follow` names further hosts a redirect may lead to
+        (None: a redirect is an answer, too); with `patient` false a throttled source is given up at once, because another one can answer.
+        Raises CAPABILITY_DENIED (offline, policy_file, unauthorized), RATE_LIMITED, NETWORK_ERROR, FETCH_TIMEOUT.
+        """
+        api = APIS[source]
+        hosts = None if follow is None else (api.host, *follow)
+        if api.host in self.blocked:
+            raise DoigetError("upstream_error", f"{api.host} refuses our requests (403).")
+        return await self._retrying(api.pace, lambda: self._ask_once(source, f"https://{api.host}{path}", hosts, headers or {}), patient=patient)
+
+    def pace_of(self, source: str) -> Pace:
+        """Return the pace of a source: some are faster for those who say who they are."""
+        api = APIS[source]
+        return api.pace_known if api.pace_known and self.config.email else api.pace
+
+    async def _retrying(self, pace: Pace, once: Callable[[], Awaitable[T]], *, patient: bool = True) -> T:
+        """Repeat a request by the table of apis.md §10: growing waits with jitter, at most three more tries."""
+        attempt = 0
+        while True:
+            try:
+                return await once()
+            except DoigetError as error:
+                throttled = error.reason == "source_limit"
+                transient = error.disposition is Disposition.RETRY and error.reason not in {"budget_spent", "deadline"}
+                if not transient or attempt >= (3 if throttled else 2) or not error.extra.get("again", True):
+                    raise
+                if throttled and not patient:
+                    raise
+                await self._back_off(error, (pace.backoff_s if throttled else 1.0) * 2**attempt)
+            attempt += 1
+
+    async def _back_off(self, error: DoigetError, default_s: float) -> None:
+        """Wait before the next try, or give the error up at once when the wait is longer than the time left."""
+        import anyio
+
+        wait = error.retry_after_s if error.retry_after_s is not None else default_s * (0.75 + random.random() / 2)  # noqa: S311 - jitter
+        left = anyio.current_effective_deadline() - anyio.current_time()
+        if wait >= min(left, MAX_BACKOFF_S):
+            if error.reason == "source_limit":
+                error.retry_after_s = wait
+            raise error
+        await anyio.sleep(wait)
+
+    async def _ask_once(self, source: str, url: str, hosts: Sequence[str] | None, headers: Mapping[str, str]) -> Reply:
+        import httpx
+
+        api = APIS[source]
+        for _ in range(MAX_HOPS):
+            target, host = _split_host(url)
+            # SECURITY: an API answers itself or sends us to a host we know it uses; anything else is in the way.
+            if target.scheme != "https" or host not in (hosts or (api.host,)):
+                raise DoigetError("intercepted", f"The request to {api.host} was sent on to another place ({host}).")
+            pace = self.pace_of(source) if host == api.host else Pace(f"host-{host}", 3, 1.0, 1)
+            async with self._send(target, host, headers, [pace]) as response:
+                location = response.headers.get("location")
+                if hosts is not None and response.status_code in {301, 302, 303, 307, 308} and location:
+                    url = _join_url(target, location)
+                    continue
+                body = await self._read_all(response, host, MAX_API_BYTES)
+                self._check_status(api, response, body, "authorization" in {name.lower() for name in headers})
+                names = httpx.Headers(response.headers)
+                return Reply(response.status_code, body, {k.lower(): v for k, v in names.items()}, str(target))
+        raise DoigetError("upstream_error", f"{api.host} redirects in a circle.", again=False)
+
+    def _check_status(self, api: Api, response: Any, body: bytes, keyed: bool) -> None:
+        """Raise for the answers that mean "could not ask"; leave the others to the source's function."""
+        status = response.status_code
+        if status in {429, 503} or (status == 406 and api.pace is ARXIV_PACE) or (status == 200 and body[:20].startswith(b"Rate exceeded")):
+            wait = retry_after_s(response.headers.get("retry-after"), self.pacer.clock())
+            self.pacer.block(api.pace, wait if wait is not None else api.pace.backoff_s)
+            if b"budget" in body[:500].lower():
+                raise DoigetError("budget_spent", f"The free budget of {api.host} is used up.", retry_after_s=wait or 3600)
+            raise DoigetError("source_limit", f"{api.host} asks us to slow down.", retry_after_s=wait)
+        if status == 401 or (status == 403 and keyed):
+            raise DoigetError("unauthorized", f"{api.host} rejected the key.")
+        if status == 403:
+            self.blocked.add(api.host)
+            raise DoigetError("upstream_error", f"{api.host} refuses our requests (403).", again=False)
+        if status in {407, 511}:
+            raise DoigetError("intercepted", f"A gateway wants a login before it lets us to {api.host}.")
+        if status >= 500 or status == 408:
+            raise DoigetError("upstream_error", f"{api.host} answered with an error of its own ({status}).")
+
+    async def _read_all(self, response: Any, host: str, cap: int) -> bytes:
+        """Read a body that must stay under `cap` bytes, on the wire and decoded."""
+        pieces, size = [], 0
+        async for chunk in decoded_chunks(response, host, cap):
+            size += len(chunk)
+            if size > cap:
+                raise DoigetError("bad_body", f"The answer of {host} is larger than {cap // 2**20} MB.", again=False)
+            pieces.append(chunk)
+        return b"".join(pieces)
+
+    # ---- copies ----
+
+    @contextlib.asynccontextmanager
+    async def _open_copy(self, url: str, named: frozenset[str], accept: str, *, linked: bool = False) -> AsyncIterator[tuple[Any, str]]:
+        """Follow redirects to a copy, each hop judged, and yield (response, host) of the first answer that is none.
+
+        A URL that was `linked` from a page of a named host is judged like a redirect from there.
+        """
+        headers = {"Accept": accept, "Accept-Encoding": "gzip;q=0.1, identity"}
+        seen: set[str] = set()
+        redirect = linked
+        for _ in range(MAX_HOPS):
+            hop = judge_url(url, named=named, strict=self.config.is_strict, redirect=redirect)
+            if str(hop.url) in seen:
+                break
+            seen.add(str(hop.url))
+            async with self._send(hop.url, hop.host, headers, [_pace_of_host(hop.host)]) as response:
+                location = response.headers.get("location")
+                if not (response.status_code in {301, 302, 303, 307, 308} and location):
+                    self._check_copy_status(response, hop.host)
+                    yield response, hop.host
+                    return
+                url = _join_url(hop.url, location)
+            redirect = True
+        raise DoigetError("upstream_error", f"redirect loop at {host_of(url)}.", again=False)
+
+    def _check_copy_status(self, response: Any, host: str) -> None:
+        status = response.status_code
+        if status == 429 or (status == 503 and response.headers.get("retry-after")):
+            wait = retry_after_s(response.headers.get("retry-after"), self.pacer.clock())
+            self.pacer.block(_pace_of_host(host), wait if wait is not None else _pace_of_host(host).backoff_s)
+            raise DoigetError("source_limit", f"{host} asks us to slow down.", retry_after_s=wait, status=status)
+        if status in {401, 402, 403, 451} or status == 202 or "x-amzn-waf-action" in response.headers:
+            raise DoigetError("blocked_by_host", f"{host} refuses programs ({status}).", status=status)
+        if status in {404, 410}:
+            raise DoigetError("not_a_pdf", f"The copy is gone from {host} ({status}).", status=status)
+        if status != 200:
+            raise DoigetError("upstream_error", f"{host} answered with an error of its own ({status}).", status=status)
+
+    async def download(self, url: str, named: frozenset[str], new_part: Callable[[], PartFile], *, linked: bool = False) -> Download:
+        """Stream a PDF into a part file (spec §5), trying again after a broken transfer.
+
+        Raises NotAPdf for a body that is none, NO_OA_AVAILABLE (blocked_by_host, not_a_pdf), CAPABILITY_DENIED,
+        RATE_LIMITED, NETWORK_ERROR, FETCH_TIMEOUT (deadline, also when the host stalls), STORE_ERROR.
+        """
+        return await self._retrying(_pace_of_host(host_of(url)), lambda: self._download_once(url, named, new_part, linked=linked))
+
+    async def _download_once(self, url: str, named: frozenset[str], new_part: Callable[[], PartFile], *, linked: bool) -> Download:
+        async with self._open_copy(url, named, "application/pdf, */*;q=0.5", linked=linked) as (response, host):
+            length = response.headers.get("content-length", "")
+            if length.isdigit() and int(length) > MAX_PDF_BYTES:
+                raise DoigetError("too_large", f"The file at {host} is larger than {MAX_PDF_BYTES // 10**6} MB.")
+            chunks = decoded_chunks(response, host, MAX_PDF_BYTES)
+            head = await _read_head(chunks, 1024)
+            if b"%PDF-" not in head[:1024]:
+                page = head + await _read_head(chunks, MAX_PAGE_BYTES - len(head)) if head.lstrip()[:1] == b"<" else head
+                raise NotAPdf(_why_not_a_pdf(page, host), str(response.request.url), page)
+            part = new_part()
+            try:
+                await _fill(part, head, chunks, host)
+                _check_whole(part, response, host)
+            except BaseException:
+                part.discard()
+                raise
+            return Download(part, host)
+
+    async def load_page(self, url: str, named: frozenset[str]) -> tuple[str, str]:
+        """Read the start of a landing page; returns its text and its final URL. Raises as `download` does."""
+        async with self._open_copy(url, named, "text/html, */*;q=0.5") as (response, host):
+            body = await _read_head(decoded_chunks(response, host, MAX_PAGE_BYTES * 8), MAX_PAGE_BYTES)
+            if any(mark in body[:65536].lower() for mark in WALL_MARKS):
+                raise DoigetError("blocked_by_host", f"{host} shows programs a challenge instead of the page.")
+            return body.decode("utf-8", "replace"), str(response.request.url)
+
+
+def _pace_of_host(host: str) -> Pace:
+    """Return the pace of a host that serves copies: one connection, at most two requests a second (apis.md §12)."""
+    if host == "arxiv.org" or host.endswith(".arxiv.org"):
+        return ARXIV_PACE
+    known = next((api.pace for api in APIS.values() if api.host == host), None)
+    return known or Pace(f"host-{host[:80]}", 2, 1.0, 1)
+
+
+def _join_url(base: Any, location: str) -> str:
+    import httpx
+
+    try:
+        return str(base.join(location))
+    except (httpx.InvalidURL, ValueError, UnicodeError):
+        raise DoigetError("insecure_redirect", "The host redirects to a malformed address.") from None
+
+
+def retry_after_s(header: str | None, now: float) -> float | None:
+    """Read a Retry-After header: seconds, or an HTTP date; None when absent or unreadable."""
+    if header is None:
+        return None
+    if re.fullmatch(r"\s*\d{1,9}\s*", header):
+        return float(header)
+    from email.utils import parsedate_to_datetime
+
+    try:
+        return max(0.0, parsedate_to_datetime(header).timestamp() - now)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+async def decoded_chunks(response: Any, host: str, cap: int) -> AsyncIterator[bytes]:
+    """Yield the body in pieces of at most 256 KB, undoing gzip or deflate; counts wire bytes against the cap too."""
+    encoding = response.headers.get("content-encoding", "").strip().lower()
+    if encoding not in {"", "identity", "gzip", "x-gzip", "deflate"}:
+        raise DoigetError("bad_body", f"{host} answered in an encoding nobody asked for.", again=False)
+    decoder = _Inflater(host) if encoding not in {"", "identity"} else None
+    wire = decoded = 0
+    async for chunk in response.aiter_raw():
+        wire += len(chunk)
+        for piece in decoder.feed(chunk) if decoder else (chunk,):
+            decoded += len(piece)
+            # SECURITY: a bomb is small on the wire; both sizes are held under the cap.
+            if max(wire, decoded) > cap:
+                raise DoigetError("too_large", f"The answer of {host} is larger than {cap // 10**6} MB.")
+            yield piece
+    if decoder:
+        decoder.check_end()
+
+
+class _Inflater:
+    """Undo gzip or deflate in pieces of bounded size."""
+
+    def __init__(self, host: str) -> None:
+        import zlib
+
+        self.host = host
+        self.make: Callable[[int], Any] = zlib.decompressobj
+        self.error: type[Exception] = zlib.error
+        self.engine: Any = None
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        if not chunk:
+            return
+        if self.engine is None:
+            is_gzip = chunk[:1] == b"\x1f"
+            is_zlib = chunk[0] & 0x0F == 8 and int.from_bytes(chunk[:2].ljust(2, b"\0"), "big") % 31 == 0
+            self.engine = self.make(31 if is_gzip else 15 if is_zlib else -15)
+        data = chunk
+        while data and not self.engine.eof:
+            try:
+                piece = self.engine.decompress(data, 2**18)
+            except self.error:
+                raise DoigetError("bad_body", f"The compressed answer of {self.host} is damaged.") from None
+            data = self.engine.unconsumed_tail
+            yield piece
+
+    def check_end(self) -> None:
+        if self.engine is not None and not self.engine.eof:
+            raise DoigetError("bad_body", f"The compressed answer of {self.host} was cut short.")
+
+
+async def _read_head(chunks: AsyncIterator[bytes], size: int) -> bytes:
+    """Collect at least `size` bytes if there are as many; what follows stays in the iterator."""
+    head = b""
+    while len(head) < size:
+        try:
+            head += await chunks.__anext__()
+        except StopAsyncIteration:
+            break
+    return head
+
+
+async def _fill(part: PartFile, head: bytes, chunks: AsyncIterator[bytes], host: str) -> None:
+    part.write(head)
+    async for chunk in chunks:
+        if part.size + len(chunk) > MAX_PDF_BYTES:
+            raise DoigetError("too_large", f"The file at {host} is larger than {MAX_PDF_BYTES // 10**6} MB.")
+        part.write(chunk)
+
+
+def _check_whole(part: PartFile, response: Any, host: str) -> None:
+    """Refuse a body that may be cut: without a length or chunks nothing but the PDF's own end mark tells."""
+    measured = "content-length" in response.headers or "chunked" in response.headers.get("transfer-encoding", "").lower()
+    if not measured and b"%%EOF" not in part.tail:
+        raise DoigetError("bad_body", f"The file from {host} was cut short (no length was given, and its end is missing).")
+
+
+def _why_not_a_pdf(page: bytes, host: str) -> DoigetError:
+    """Tell a bot wall from an ordinary page in place of the PDF."""
+    start = page[:65536].lower()
+    if any(mark in start for mark in WALL_MARKS):
+        return DoigetError("blocked_by_host", f"{host} shows programs a challenge instead of the file (blocked by bot protection).")
+    if not page.strip():
+        return DoigetError("not_a_pdf", f"{host} sent nothing.")
+    kind = "a web page" if page.lstrip()[:1] == b"<" else "something else"
+    return DoigetError("not_a_pdf", f"{host} sent {kind} where the PDF should be.")
+
+
+# ############################################################################
+# MARK: 8. Sources
+# ############################################################################
+# What each scholarly API says, in our words: first pure parsers of its bodies,
+# then the functions that ask it.
+# Uses: 1 Errors, 2 Identifiers, 3 Records, 4 Config, 7 HTTP client.
+# Promises: a parser takes any JSON value, raises nothing but DoigetError,
+# and lets only clean text into a Work; a miss is None, never an exception.
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+MAX_NESTING: Final = 64
+MAX_RELATIONS: Final = 200
+
+Parsed = tuple[Work, list[str]]
+
+
+# ---- Bodies ----
+
+
+def parse_json(body: bytes) -> object:
+    """Read a JSON body. Raises NETWORK_ERROR (bad_body, or intercepted for a web page in its place)."""
+    text = body.decode("utf-8-sig", "replace")
+    if text.lstrip()[:1] == "<":
+        raise DoigetError("intercepted", "A web page came where JSON was expected.")
+    try:
+        value: object = json.loads(text, parse_constant=lambda _: None)
+    except (ValueError, RecursionError) as error:
+        raise DoigetError("bad_body", "The body is not valid JSON.") from error
+    _check_nesting(value)
+    return value
+
+
+def _check_nesting(value: object) -> None:
+    """Refuse values nested too deep.
+
+    SECURITY: what walks such a value later must not run out of stack.
+    """
+    level = [value]
+    for _ in range(MAX_NESTING + 1):
+        level = [
+            inner
+            for item in level
+            if isinstance(item, dict | list)
+            for inner in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not level:
+            return
+    raise DoigetError("bad_body", "The body is nested too deep.")
+
+
+def parse_xml(body: bytes) -> Element:
+    """Read an XML body into an element whose names carry no namespace. Raises NETWORK_ERROR (bad_body, intercepted)."""
+    if re.match(rb"(?i)[\s\xef\xbb\xbf]*<(?:!doctype\s+)?html", body[:500]):
+        raise DoigetError("intercepted", "A web page came where XML was expected.")
+    from xml.etree.ElementTree import TreeBuilder
+    from xml.parsers import expat
+
+    builder, depth = TreeBuilder(), [0]
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        depth[0] += 1
+        if depth[0] > MAX_NESTING:
+            raise DoigetError("bad_body", "The body is nested too deep.")
+        builder.start(name.rpartition(" ")[2], attributes)
+
+    def end(name: str) -> None:
+        depth[0] -= 1
+        builder.end(name.rpartition(" ")[2])
+
+    def refuse(*_: object) -> None:
+        raise DoigetError("bad_body", "The body declares a document type.")
+
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, builder.data
+    parser.StartDoctypeDeclHandler = refuse  # SECURITY: no document type, so no entities to expand or fetch
+    try:
+        parser.Parse(body, True)  # noqa: FBT003 - expat takes no keywords
+        return builder.close()
+    except (expat.ExpatError, LookupError, ValueError, AssertionError) as error:
+        raise DoigetError("bad_body", "The body is not well-formed XML.") from error
+
+
+# ---- What several sources share ----
+
+#: What the other registries' words for a type are in ours.
+DATACITE_TYPES: Final[Mapping[str, str]] = {
+    "audiovisual": "audiovisual", "book": "book", "bookchapter": "book-chapter", "collection": "collection",
+    "computationalnotebook": "software", "conferencepaper": "proceedings-article",
+    "conferenceproceeding": "proceedings", "datapaper": "journal-article", "dataset": "dataset",
+    "dissertation": "dissertation", "image": "image", "journal": "journal", "journalarticle": "journal-article",
+    "peerreview": "peer-review", "poster": "presentation", "preprint": "preprint", "presentation": "presentation",
+    "report": "report", "software": "software", "sound": "audiovisual", "standard": "standard",
+}  # fmt: skip
+#: DataCite's free-text resourceType, read only where resourceTypeGeneral says no more than Text.
+DATACITE_TEXTS: Final = (
+    (r"blog", "blog-post"),
+    (r"^article$", "journal-article"),
+    (r"preprint", "preprint"),
+    (r"book\s*chapter|chapter", "book-chapter"),
+    (r"conference|proceeding", "proceedings-article"),
+    (r"thesis|dissertation", "dissertation"),
+    (r"journal\s*article|research\s*article|scholarlyarticle", "journal-article"),
+    (r"report|working\s*paper", "report"),
+    (r"presentation|poster|slides|lecture", "presentation"),
+    (r"review|referee", "peer-review"),
+    (r"\bbook|monograph", "book"),
+    (r"entry", "reference-entry"),
+)
+OPENALEX_TYPES: Final[Mapping[str, str]] = {
+    "article": "journal-article", "conference-paper": "proceedings-article", "editorial": "journal-article",
+    "erratum": "journal-article", "letter": "journal-article", "libguides": "other", "paratext": "other",
+    "retraction": "journal-article", "review": "journal-article", "supplementary-materials": "component",
+}  # fmt: skip
+CSL_TYPES: Final[Mapping[str, str]] = {
+    "article": "other", "article-journal": "journal-article", "chapter": "book-chapter", "entry": "reference-entry",
+    "entry-dictionary": "reference-entry", "entry-encyclopedia": "reference-entry", "graphic": "image",
+    "manuscript": "other", "motion_picture": "audiovisual", "paper-conference": "proceedings-article",
+    "periodical": "journal", "post-weblog": "blog-post", "review": "journal-article", "song": "audiovisual",
+    "speech": "presentation", "thesis": "dissertation", "webpage": "other", "article-magazine": "journal-article",
+    "article-newspaper": "journal-article",
+}  # fmt: skip
+POSTED_TYPES: Final[Mapping[str, str]] = {
+    "preprint": "preprint", "dissertation": "dissertation", "report": "report", "working_paper": "report",
+    "blog": "blog-post",
+}  # fmt: skip
+_IN_CONTAINER: Final = frozenset({"journal-article", "book-chapter", "proceedings-article"})
+_IN_BOOK: Final = frozenset(
+    {"book-chapter", "book-section", "book-part", "reference-entry", "proceedings-article", "other"}
+)
+_WHOLE_BOOK: Final = frozenset(
+    {"book", "monograph", "edited-book", "reference-book", "proceedings", "report", "dissertation"}
+)
+_AUTHORLESS: Final = frozenset(
+    {"journal", "journal-issue", "journal-volume", "proceedings", "component", "standard", "book-series", "book-set"}
+)
+_SERIES_WORDS: Final = (
+    r"(?i)\b(?:series|lecture notes|monographs|studies in|briefs|library|symposia|advances in|progress in|topics in)\b"
+)
+_NO_PUBLISHER: Final = r"(?i)\(:[a-z]{2,6}\)|unpublished|\[?s\.\s?n\.\]?|unknown|n/a|none|not available|[\W_]*"
+_FOOTNOTE_MARK: Final = r"(?:(?<=\s)|(?<=[^\W\d_A-Z]{4}))[*†‡§¶]+$"
+
+
+def clean_title(value: object) -> str | None:
+    """Return a title as one clean line, without the footnote mark some publishers register at its end.
+
+    The star of `Sgr A*` stays: a mark goes only after a space or after a longer word in small letters.
+    """
+    text = clean_line(value)
+    return (
+        (re.sub(_FOOTNOTE_MARK, "", text).strip() or text).removesuffix(" /") if text else None
+    )  # " /": library catalogues
+
+
+def clean_publisher(value: object) -> str | None:
+    """Return a publisher's name; None for placeholders such as `(:unav)` and `[s.n.]`."""
+    text = clean_line(value["name"] if isinstance(value, dict) and "name" in value else value)
+    return None if text is None or re.fullmatch(_NO_PUBLISHER, text) else text.rstrip(" ,;")
+
+
+def year_of(date: str | None) -> int | None:
+    """Return the year of an ISO date."""
+    return int(date[:4]) if date else None
+
+
+def lacks(work: Work, registry: str) -> list[str]:
+    """List what a registry should have said of a work of this type and did not, as warnings."""
+    missing = []
+    if work.title is None:
+        missing.append("title")
+    if not work.authors and not work.editors and work.type not in _AUTHORLESS:
+        missing.append("authors")
+    if work.container_title is None and work.type in _IN_CONTAINER:
+        missing.append("container title")
+    if work.year is None:
+        missing.append("year")
+    return [f"{name} missing at {registry}" for name in missing]
+
+
+def canonical_ref(value: object) -> str | None:
+    """Return the canonical ref inside a text or address; None where there is none."""
+    text = as_text(value)
+    if not text or not text.strip():
+        return None
+    try:
+        return str(parse_ref(text[:2000]))
+    except DoigetError:
+        return None  # an identifier we do not read is no identifier for us
+
+
+def _relations(pairs: Sequence[tuple[str, str | None]], own: Sequence[str | None] = ()) -> tuple[Relation, ...]:
+    """Keep relations to other works we can name, each once."""
+    named = [Relation(kind, ref) for kind, ref in pairs if ref and ref not in own]
+    return tuple(dict.fromkeys(named))[:MAX_RELATIONS]
+
+
+def _first_named(values: Sequence[object]) -> str | None:
+    """Return the first name among dicts with a `name`, or plain strings."""
+    names = (clean_publisher(value) for value in values)
+    return next((name for name in names if name), None)
+
+
+def _each_text(value: object) -> list[str]:
+    """Return the clean lines of a string or a list of strings."""
+    return [text for text in map(clean_line, as_list(value)) if text]
+
+
+def _arxiv_id_of(ref: str | None) -> str | None:
+    """Return the arXiv id of a canonical ref, without its version."""
+    return re.sub(r"v\d+$", "", ref.removeprefix("arXiv:")) if ref and ref.startswith("arXiv:") else None
+
+
+def _with_preprint(work: Work, named: object = None) -> Work:
+    """Note arXiv copies, `named` or among the locations: the work's own id if it is that preprint, else a relation."""
+    urls = [url for location in work.locations for url in (location.pdf_url, location.landing_page_url) if url]
+    refs = [canonical_ref(url) for url in urls if re.match(r"https://(?:[\w-]+\.)*arxiv\.org/", url)]
+    refs = [canonical_ref(f"arXiv:{as_text(named)}"), *refs] if as_text(named) else refs
+    ids = list(dict.fromkeys(filter(None, map(_arxiv_id_of, refs))))
+    own = _arxiv_id_of(canonical_ref(work.doi))
+    if own or (ids and work.doi is None):
+        return replace(work, arxiv_id=own or ids[0])
+    relations = dict.fromkeys((*work.relations, *(Relation("has-preprint", f"arXiv:{name}") for name in ids)))
+    return replace(work, relations=tuple(relations))
+
+
+# ---- Crossref, and CSL-JSON from other agencies ----
+
+_DATE_FIELDS: Final = (
+    "issued",
+    "published-print",
+    "published-online",
+    "published",
+    "published-other",
+    "posted",
+    "approved",
+    "content-created",
+)
+_UPDATES: Final[Mapping[str, str]] = {
+    "retraction": "retracted", "removal": "removed", "withdrawal": "withdrawn",
+    "partial_retraction": "partially_retracted", "expression_of_concern": "expression_of_concern",
+}  # fmt: skip
+_CITING: Final = frozenset(
+    {"cites", "references", "is-cited-by", "is-referenced-by", "is-basis-for", "based-on-data", "is-based-on"}
+)
+
+
+def parse_crossref(item: object, today: str | None = None) -> Parsed | None:
+    """Read one work of Crossref's REST API (apis.md §1), with or without its envelope; None for anything else.
+
+    `today` (ISO) is the day licences are judged on. A notice (`update-to`) is not itself retracted; `updated-by` is.
+    """
+    raw = as_dict(item)
+    if isinstance(raw.get("message"), dict):
+        raw = raw["message"]
+    if not any(name in raw for name in ("DOI", "title", "author", "issued", "type")):
+        return None
+    return _parse_registered(raw, "Crossref", _crossref_type(raw), today)
+
+
+def parse_csl(item: object, today: str | None = None) -> Parsed | None:
+    """Read CSL-JSON as doi.org's agencies send it; titles may be strings or lists, types CSL's or Crossref's."""
+    raw = as_dict(item)
+    if not any(name in raw for name in ("DOI", "title", "author", "issued")):
+        return None
+    kind = CSL_TYPES.get(as_text(raw.get("type")) or "") or _crossref_type(raw)
+    return _parse_registered(raw, "the agency", kind, today)
+
+
+def _crossref_type(raw: Mapping[str, Any]) -> str | None:
+    """Name the type: Crossref's own word, but posted content is a preprint, a thesis or a blog post."""
+    kind = (as_text(raw.get("type")) or "").lower().strip()
+    if kind == "posted-content":
+        return POSTED_TYPES.get((as_text(raw.get("subtype")) or "").lower(), kind)
+    return re.sub(r"[\s_]+", "-", kind) if re.fullmatch(r"[a-z][a-z0-9 _-]{0,39}", kind) else None
+
+
+def _parse_registered(raw: Mapping[str, Any], registry: str, kind: str | None, today: str | None) -> Parsed:
+    doi = clean_doi(raw.get("DOI"))
+    date = next((found for name in _DATE_FIELDS if (found := parse_date_parts(raw.get(name)))), None)
+    container, series = _containers(raw, kind)
+    work = Work(
+        **_titles(raw),
+        **_csl_numbers(raw),
+        type=kind,
+        doi=doi,
+        date=date,
+        year=year_of(date),
+        season=clean_line(as_dict(raw.get("issued")).get("season"), 20),
+        container_title=container,
+        series=series,
+        authors=_without_journal(csl_names(raw.get("author")), container),
+        editors=csl_names(raw.get("editor")),
+        publisher=clean_publisher(raw.get("publisher")) or _institution(raw),
+        institution=_institution(raw),
+        license=_crossref_license(raw.get("license"), today),
+        url=_doi_url(raw, doi),
+        relations=_crossref_relations(raw.get("relation"), doi),
+        retraction=_crossref_retraction(raw.get("updated-by")),
+        arxiv_id=_arxiv_id_of(canonical_ref(doi)),
+    )
+    stands_in = work.title is not None and not _each_text(raw.get("title"))  # only the original title is registered
+    return work, [f"title missing at {registry}"] * stands_in + lacks(work, registry)
+
+
+def _titles(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Name title, subtitle and the title in another language: `original-title`, or a second title."""
+    titles = [title for title in map(clean_title, as_list(raw.get("title"))) if title]
+    originals = [title for title in map(clean_title, as_list(raw.get("original-title"))) if title]
+    title, *others = (*titles, *originals, None)
+    subtitle = next(iter(_each_text(raw.get("subtitle"))), None)
+    other = next((text for text in [*originals, *others] if text != title), None)
+    return {"title": title, "subtitle": subtitle if subtitle != title else None, "original_title": other}
+
+
+def _csl_numbers(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Read what CSL and Crossref call alike: where in the container, standard numbers, abstract, counts."""
+    event = raw.get("event") or raw.get("event-title")
+    return {
+        "volume": clean_line(raw.get("volume"), 60),
+        "issue": clean_line(raw.get("issue"), 60),
+        "pages": clean_pages(raw.get("page")),
+        "article_number": clean_line(raw.get("article-number"), 60),
+        "abstract": clean_text(raw.get("abstract")),
+        "language": clean_line(raw.get("language"), 20),
+        "edition": clean_line(raw.get("edition-number") or raw.get("edition"), 60),
+        "event": clean_line(as_dict(event).get("name") if isinstance(event, dict) else event),
+        "isbn": _numbers(raw.get("ISBN"), clean_isbn),
+        "issn": _numbers(raw.get("ISSN"), clean_issn),
+        "cited_by_count": _count(raw.get("is-referenced-by-count")),
+        "pmid": _pmid(raw.get("PMID")),
+        "pmcid": _pmcid(raw.get("PMCID")),
+    }
+
+
+def _numbers(value: object, clean: Callable[[object], str | None]) -> tuple[str, ...]:
+    found = [clean(part) for item in as_list(value) for part in re.split(r"[,;\s]+", as_text(item) or "")]
+    return tuple(dict.fromkeys(filter(None, found)))
+
+
+def _count(value: object) -> int | None:
+    number = as_int(value)
+    return number if number is not None and number >= 0 else None
+
+
+def _pmid(value: object) -> str | None:
+    match = re.search(r"(?:^|/|:)\s*([1-9]\d{0,8})/?$", (as_text(value) or "").strip())
+    return match[1] if match else None
+
+
+def _pmcid(value: object) -> str | None:
+    match = re.search(r"(?i)(?:^|/|:)\s*(?:PMC)?([1-9]\d{0,8})/?$", (as_text(value) or "").strip())
+    return f"PMC{match[1]}" if match else None
+
+
+def _containers(raw: Mapping[str, Any], kind: str | None) -> tuple[str | None, str | None]:
+    """Name what a work is part of, and the series of that.
+
+    Of a chapter's two container titles the registered order is series, then book; a series named last is recognised.
+    A whole book's one container is its series.
+    """
+    titles = list(dict.fromkeys(_each_text(raw.get("container-title"))))
+    series = next(iter(_each_text(raw.get("collection-title"))), None)
+    if not titles and kind in {"preprint", "blog-post", "posted-content"}:
+        group = clean_line(raw.get("group-title"))  # a server, a blog, or (with a slash, and beside a server) a subject
+        group = group if group and "/" not in group else None
+        names = (group, _institution(raw)) if kind == "blog-post" else (_institution(raw), group)
+        return names[0] or names[1], series
+    if len(titles) > 1 and kind in _IN_BOOK:
+        swap = re.search(_SERIES_WORDS, titles[1]) and not re.search(_SERIES_WORDS, titles[0])
+        return (titles[0], titles[1]) if swap else (titles[1], titles[0])
+    container = titles[0] if titles else None
+    return container, series or (container if kind in _WHOLE_BOOK else None)
+
+
+def _institution(raw: Mapping[str, Any]) -> str | None:
+    return _first_named([*as_list(raw.get("institution")), *as_list(raw.get("standards-body"))])
+
+
+def csl_names(value: object) -> tuple[Author, ...]:
+    """Read the names of CSL and Crossref: parts, `name` or `literal`; placeholders are left out."""
+    authors = []
+    for part in map(as_dict, as_list(value)):
+        particle = " ".join(_each_text([part.get("dropping-particle"), part.get("non-dropping-particle")]))
+        literal = part.get("name") or part.get("literal")
+        authors.append(make_author(part.get("family"), part.get("given"), particle, part.get("suffix"), literal))
+    return tuple(author for author in authors if author)
+
+
+def _without_journal(authors: tuple[Author, ...], container: str | None) -> tuple[Author, ...]:
+    """Mend notices that register the journal as a person: `Gastroenterology Research and Practice`."""
+    return tuple(
+        Author(literal=container) if container and display_name(author) == container else author for author in authors
+    )
+
+
+def _doi_url(raw: Mapping[str, Any], doi: str | None) -> str | None:
+    """Name the landing page by its lasting address: doi.org's, where the registry gives no other."""
+    url = clean_url(raw.get("URL"))
+    return (
+        re.sub(r"^https://dx\.doi\.org/", "https://doi.org/", url)
+        if url
+        else f"https://doi.org/{quote_path(doi)}"
+        if doi
+        else None
+    )
+
+
+def quote_path(doi: str) -> str:
+    """Percent-encode a DOI for an address, its slashes kept."""
+    return quote_doi(doi).replace("%2F", "/")
+
+
+def _crossref_license(value: object, today: str | None) -> str | None:
+    """Pick the licence readers have: of the version of record, else unspecified, in force today; CC first.
+
+    Licences for text mining and for manuscripts say nothing about the article (apis.md §1), under whatever label.
+    """
+    rights: list[tuple[bool, bool, str]] = []
+    for part in map(as_dict, as_list(value)):
+        label, url = as_text(part.get("content-version")) or "unspecified", as_text(part.get("URL")) or ""
+        name = normalise_license(url)
+        if label not in {"vor", "unspecified"} or not name or re.search(r"(?i)\btdm|text-and-data-mining", url):
+            continue
+        if (parse_date_parts(part.get("start")) or "") <= (today or _today()):
+            rights.append((not name.startswith("cc"), label != "vor", name))
+    return min(rights)[2] if rights else None
+
+
+def _today() -> str:
+    import datetime as dt
+
+    return dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
+
+
+def _crossref_relations(value: object, doi: str | None) -> tuple[Relation, ...]:
+    """Read `relation`: each kind with its targets, by DOI, arXiv id or PMID; citations are left to the graph."""
+    pairs = []
+    for kind, targets in as_dict(value).items():
+        name = re.sub(r"[\s_]+", "-", kind.lower())
+        if name not in _CITING and re.fullmatch(r"[a-z][a-z0-9-]{0,39}", name):
+            pairs += [
+                (name, _related_ref(target.get("id-type"), target.get("id")))
+                for target in map(as_dict, as_list(targets))
+            ]
+    return _relations(pairs, (doi,))
+
+
+def _related_ref(id_type: object, value: object) -> str | None:
+    """Name a related work; arXiv ids and PMIDs may come bare, addresses count only if they hold a DOI or arXiv id."""
+    kind, text = (as_text(id_type) or "").lower(), (as_text(value) or "").strip()
+    if kind in {"uri", "url"} and not re.match(r"https?://(?:(?:dx\.)?doi\.org|(?:www\.)?arxiv\.org)/", text):
+        return None
+    bare = re.match(r"\d{4}\.\d|[a-z-]+(?:\.\w+)?/\d|\d+$", text)
+    prefix = {"arxiv": "arXiv:", "pmid": "pmid:"}.get(kind, "") if bare else ""
+    return canonical_ref(prefix + text) if kind in {"doi", "arxiv", "pmid", "pmcid", "uri", "url"} else None
+
+
+def _crossref_retraction(value: object) -> Retraction | None:
+    """Read `updated-by`; the publisher and Retraction Watch often report the same notice (apis.md §1)."""
+    notices = []
+    for part in map(as_dict, as_list(value)):
+        status = _UPDATES.get((as_text(part.get("type")) or "").lower().replace("-", "_").replace(" ", "_"))
+        if status:
+            source = clean_line(part.get("source"), 60) or "publisher"
+            notices.append(
+                Retraction(status, clean_doi(part.get("DOI")), source, parse_date_parts(part.get("updated")))
+            )
+    return gravest(notices)
+
+
+# ---- DataCite ----
+
+_DATACITE_RELATIONS: Final = frozenset({
+    "IsVersionOf", "HasVersion", "IsNewVersionOf", "IsPreviousVersionOf", "IsPreprintOf", "HasPreprint",
+    "IsIdenticalTo", "IsVariantFormOf", "IsOriginalFormOf", "IsSupplementTo", "IsSupplementedBy", "IsPartOf",
+    "HasPart", "IsPublishedIn", "Obsoletes", "IsObsoletedBy", "IsTranslationOf", "HasTranslation", "Reviews",
+    "IsReviewedBy", "IsDerivedFrom", "IsSourceOf", "IsDescribedBy", "Describes", "Continues", "IsContinuedBy",
+    "IsDocumentedBy", "Documents",
+})  # fmt: skip
+#: DataCite's words for relations that Crossref calls otherwise.
+_RELATION_WORDS: Final[Mapping[str, str]] = {
+    "reviews": "is-review-of", "is-reviewed-by": "has-review", "obsoletes": "replaces",
+    "is-obsoleted-by": "is-replaced-by",
+}  # fmt: skip
+
+
+def parse_datacite(data: object) -> Parsed | None:
+    """Read one DOI of DataCite's REST API (apis.md §4), with or without its envelope; None unless it is findable.
+
+    A publication year outside the Gregorian calendar (Thai registrars) is unknown unless `dates` hold a plausible one.
+    """
+    raw = as_dict(data)
+    if isinstance(raw.get("data"), dict):
+        raw = raw["data"]
+    about = as_dict(raw.get("attributes"))
+    doi = clean_doi(about.get("doi")) or clean_doi(raw.get("id"))
+    if not about or doi is None or about.get("state") not in (None, "findable"):
+        return None
+    date = _datacite_date(about, doi)
+    kind, container = _datacite_type(about), as_dict(about.get("container"))
+    publisher = clean_publisher(about.get("publisher"))
+    title = clean_line(container.get("title"))
+    work = Work(
+        **_datacite_titles(about.get("titles")),
+        type=kind,
+        doi=doi,
+        date=date,
+        year=year_of(date),
+        authors=_datacite_names(about.get("creators")),
+        editors=_datacite_names(
+            [
+                part
+                for part in map(as_dict, as_list(about.get("contributors")))
+                if part.get("contributorType") == "Editor"
+            ]
+        ),
+        container_title=title or (publisher if kind == "preprint" else None),
+        volume=clean_line(container.get("volume"), 60),
+        issue=clean_line(container.get("issue"), 60),
+        pages=_page_range(container.get("firstPage"), container.get("lastPage")),
+        publisher=publisher,
+        abstract=_datacite_abstract(about.get("descriptions")),
+        license=_datacite_license(about.get("rightsList")),
+        url=clean_url(about.get("url")) or f"https://doi.org/{quote_path(doi)}",
+        language=clean_line(about.get("language"), 20),
+        issn=_datacite_numbers(about, "ISSN", clean_issn),
+        isbn=_datacite_numbers(about, "ISBN", clean_isbn),
+        relations=_datacite_relations(about.get("relatedIdentifiers"), doi),
+        cited_by_count=_count(about.get("citationCount")),
+        arxiv_id=_arxiv_id_of(canonical_ref(doi)),
+    )
+    return work, lacks(work, "DataCite")
+
+
+def _datacite_type(about: Mapping[str, Any]) -> str | None:
+    """Name the type by resourceTypeGeneral; where that is only Text, by the registrar's own word."""
+    types = as_dict(about.get("types"))
+    general = (as_text(types.get("resourceTypeGeneral")) or "").lower()
+    own, ris = clean_line(types.get("resourceType"), 60) or "", as_text(types.get("ris"))
+    if general in DATACITE_TYPES and not (general == "image" and re.search("(?i)poster|slides", own)):
+        return DATACITE_TYPES[general]
+    for pattern, name in DATACITE_TEXTS:
+        if re.search(pattern, own, re.IGNORECASE):
+            return name
+    return (
+        {"JOUR": "journal-article", "CHAP": "book-chapter", "THES": "dissertation"}.get(ris or "", "other")
+        if types
+        else None
+    )
+
+
+def _datacite_titles(value: object) -> dict[str, Any]:
+    """Tell the main title from subtitle and translation; a title of any kind is better than none."""
+    titles = [
+        (clean_title(part.get("title")), as_text(part.get("titleType")), part.get("lang"))
+        for part in map(as_dict, as_list(value))
+    ]
+    known = [(title, kind, lang) for title, kind, lang in titles if title]
+    main = [entry for entry in known if not entry[1]] or known[:1]
+    title, lang = (main[0][0], main[0][2]) if main else (None, None)
+    others = [entry[0] for entry in known if entry[1] == "TranslatedTitle"] + [
+        entry[0] for entry in main[1:] if entry[2] != lang
+    ]
+    subtitle = next((entry[0] for entry in known if entry[1] == "Subtitle" and lang in (None, entry[2])), None)
+    return {
+        "title": title,
+        "subtitle": subtitle,
+        "original_title": next((other for other in others if other != title), None),
+    }
+
+
+def _datacite_names(value: object) -> tuple[Author, ...]:
+    return tuple(author for part in map(as_dict, as_list(value)) for author in _datacite_name(part))
+
+
+def _datacite_name(part: Mapping[str, Any]) -> list[Author]:
+    """Read one creator: a body by its nameType or its words, a person by its parts, else by its one string."""
+    kind, name = part.get("nameType"), _clean_name(part.get("name"))
+    if kind == "Organizational" or (re.search(_BODY, name) and ";" not in name and kind != "Personal"):
+        author = make_author(literal=name)
+    elif _clean_name(part.get("familyName")) and not re.search(_BODY, _clean_name(part.get("familyName"))):
+        author = make_author(part.get("familyName"), part.get("givenName"))
+    else:
+        return parse_names(name)
+    return [author] if author else []
+
+
+def _datacite_date(about: Mapping[str, Any], doi: str) -> str | None:
+    """Pick the date: `Issued` where it agrees with publicationYear, else that year, else the best date there is.
+
+    arXiv registers the year alone as issued; the first submission is the date of the paper there.
+    """
+    dates = {
+        as_text(part.get("dateType")): parse_date(part.get("date"))
+        for part in reversed(list(map(as_dict, as_list(about.get("dates")))))
+    }
+    year = iso_date(about.get("publicationYear"))
+    if doi.startswith("10.48550/arxiv."):
+        return dates.get("Submitted") or dates.get("Issued") or year
+    issued = dates.get("Issued")
+    if issued and (year is None or issued.startswith(year)):
+        return issued
+    return year or next((dates[name] for name in ("Available", "Submitted", "Created") if dates.get(name)), None)
+
+
+def _page_range(first: object, last: object) -> str | None:
+    """Join first and last page; what is no page (whole sentences are registered there) is left out."""
+    pages = [
+        page
+        for page in (clean_pages(first), clean_pages(last))
+        if page and re.fullmatch(r"[\w.:()-]{1,20}", page) and re.search(r"\d|^[ivxlc]+$", page)
+    ]
+    if not pages or clean_pages(first) not in pages:
+        return None
+    return "-".join(dict.fromkeys(pages))
+
+
+def _datacite_abstract(value: object) -> str | None:
+    texts = (
+        clean_text(part.get("description"))
+        for part in map(as_dict, as_list(value))
+        if part.get("descriptionType") == "Abstract"
+    )
+    return next((text for text in texts if text), None)
+
+
+def _datacite_license(value: object) -> str | None:
+    """Pick a licence that has an id or an address; free sentences about rights are not one."""
+    for part in map(as_dict, as_list(value)):
+        for name in ("rightsIdentifier", "rightsUri"):
+            found = normalise_license(part.get(name))
+            if found:
+                return found
+        rights = clean_line(part.get("rights"), 300) or ""
+        if re.match(r"(?i)https?://\S+$|cc[\s-]?(?:by|0)[\w\s.-]{0,20}$", rights):
+            return normalise_license(rights)
+    return None
+
+
+def _datacite_numbers(about: Mapping[str, Any], kind: str, clean: Callable[[object], str | None]) -> tuple[str, ...]:
+    """Find the ISSN or ISBN of the container and of what the work is part of."""
+    container = as_dict(about.get("container"))
+    texts = [container.get("identifier")] if kind in (as_text(container.get("identifierType")) or "").upper() else []
+    for part in map(as_dict, as_list(about.get("relatedIdentifiers"))):
+        if (
+            part.get("relationType") in ("IsPartOf", "IsPublishedIn")
+            and kind in (as_text(part.get("relatedIdentifierType")) or "").upper()
+        ):
+            texts.append(part.get("relatedIdentifier"))
+    return _numbers([text for text in texts if as_text(text)], clean)
+
+
+def _datacite_relations(value: object, doi: str) -> tuple[Relation, ...]:
+    pairs = [
+        (_relation_word(kind), _related_ref(part.get("relatedIdentifierType"), part.get("relatedIdentifier")))
+        for part in map(as_dict, as_list(value))
+        if (kind := as_text(part.get("relationType")) or "") in _DATACITE_RELATIONS
+    ]
+    return _relations(pairs, (doi, canonical_ref(doi)))
+
+
+def _relation_word(kind: str) -> str:
+    """Turn DataCite's IsVersionOf into Crossref's is-version-of."""
+    name = re.sub(r"(?<!^)(?=[A-Z])", "-", kind).lower()
+    return _RELATION_WORDS.get(name, name)
+
+
+# ---- arXiv ----
+
+_WITHDRAWN: Final = (
+    r"(?i)^\W*(?:temporarily\s+)?withdrawn\b|\bwithdrawn\s+(?:by|due|because|from\s+arxiv|as\b|for\b|pending)"
+    r"|\bwithdrew\s+this\b|\bauthors?\s+withdr[ae]w"
+    r"|\b(?:paper|article|manuscript|submission|preprint|version|work|note|letter|draft)\s+"
+    r"(?:has|have|had|is|was|are|were)\s+(?:now\s+)?(?:been\s+)?(?:temporarily\s+)?withdrawn\b"
+)
+
+
+def parse_arxiv_feed(body: bytes) -> list[Work]:
+    """Read arXiv's Atom feed of any year (apis.md §3); unknown ids are simply not in it.
+
+    Raises INVALID_REF (not_an_identifier) where arXiv rejects an id, RATE_LIMITED (source_limit) for its
+    plain text about the rate, NETWORK_ERROR (bad_body, intercepted, upstream_error) otherwise.
+    """
+    if body[:200].strip()[:13].lower() == b"rate exceeded":
+        raise DoigetError("source_limit", "arXiv asks for a slower pace.")
+    feed = parse_xml(body)
+    entries = feed.findall("entry") if feed.tag == "feed" else None
+    if entries is None:
+        raise DoigetError("bad_body", "The body is no Atom feed.")
+    return [work for work in map(_parse_arxiv_entry, entries) if work]
+
+
+def _parse_arxiv_entry(entry: Element) -> Work | None:
+    name = _atom_text(entry, "id") or ""
+    if "/api/errors" in name:
+        if re.search("incorrect_id_format|malformed_id", name):
+            raise DoigetError("not_an_identifier", "arXiv does not accept one of the ids.")
+        raise DoigetError("upstream_error", "arXiv answered with an error.")
+    ref = canonical_ref(name)
+    arxiv_id = _arxiv_id_of(ref)
+    if ref is None or arxiv_id is None:
+        return None
+    version = _arxiv_version(ref, entry)
+    date, comment = parse_date(_atom_text(entry, "published")), clean_line(_atom_text(entry, "comment"))
+    doi = clean_doi((_atom_text(entry, "doi") or "").strip().split(" ")[0])
+    withdrawn = _arxiv_withdrawal(entry, comment)
+    authors = [parse_name(_atom_text(author, "name")) for author in entry.findall("author")]
+    full = f"{arxiv_id}v{version}" if version else arxiv_id
+    page = f"https://arxiv.org/abs/{full}"
+    return Work(
+        type="preprint",
+        title=clean_title(_atom_text(entry, "title")),
+        authors=tuple(author for author in authors if author),
+        date=date,
+        year=year_of(date),
+        container_title="arXiv",
+        publisher="arXiv",
+        abstract=_arxiv_abstract(_atom_text(entry, "summary") or ""),
+        doi=doi,
+        arxiv_id=arxiv_id,
+        arxiv_version=version,
+        license=normalise_license(_atom_text(entry, "license")),
+        url=page,
+        retraction=withdrawn,
+        relations=_relations([("is-preprint-of", canonical_ref(doi))], (ref, f"arXiv:{arxiv_id}")),
+        primary_class=_arxiv_class(entry),
+        comment=comment,
+        journal_ref=clean_line(_atom_text(entry, "journal_ref")),
+        locations=()
+        if withdrawn
+        else (Location("arxiv", f"https://export.arxiv.org/pdf/{full}", page, None, "submittedVersion"),),
+    )
+
+
+def _arxiv_abstract(summary: str) -> str | None:
+    """Read an abstract: an indented line starts a paragraph, unless a whole feed is indented."""
+    lines = summary.strip().split("\n")
+    indented = [line.startswith((" ", "\t")) for line in lines[1:]]
+    return clean_text(summary.strip() if all(indented) else re.sub(r"\n[ \t]+(?=\S)", "\n\n", summary.strip()))
+
+
+def _atom_text(element: Element, name: str) -> str | None:
+    found = element.find(name)
+    return None if found is None else "".join(found.itertext())
+
+
+def _arxiv_version(ref: str, entry: Element) -> int | None:
+    """Read the version from the id, or from a link: feeds of 2007 name it only there."""
+    for text in (ref, *(link.get("href", "") for link in entry.findall("link"))):
+        match = re.search(r"\dv([1-9]\d{0,3})$", text)
+        if match:
+            return int(match[1])
+    return None
+
+
+def _arxiv_class(entry: Element) -> str | None:
+    found = entry.find("primary_category")
+    return clean_line(found.get("term"), 60) if found is not None else None
+
+
+def _arxiv_withdrawal(entry: Element, comment: str | None) -> Retraction | None:
+    """Tell a withdrawn paper by its comment, or by an abstract that says nothing else (apis.md §3)."""
+    summary = clean_line(_atom_text(entry, "summary")) or ""
+    if not re.search(_WITHDRAWN, comment or "") and not re.match(
+        rf"(?i)(?:this|the)\s+.{{0,40}}(?:{_WITHDRAWN[4:]})", summary[:160]
+    ):
+        return None
+    return Retraction("withdrawn", None, "arxiv", parse_date(_atom_text(entry, "updated")))
+
+
+# ---- OpenAlex, Unpaywall, Semantic Scholar: open copies ----
+
+
+def parse_openalex(item: object) -> Parsed | None:
+    """Read one work of OpenAlex (apis.md §5); a selection of fields gives what it holds. None for anything else."""
+    raw = as_dict(item)
+    doi, ids = clean_doi(raw.get("doi")), as_dict(raw.get("ids"))
+    title = clean_title(raw.get("title")) or clean_title(raw.get("display_name"))
+    if doi is None and title is None and as_text(raw.get("id")) is None:
+        return None
+    date = parse_date(raw.get("publication_date"))
+    date = (
+        date[:4] if date and date.endswith("-01-01") else date or iso_date(raw.get("publication_year"))
+    )  # 1 January: no day known
+    primary = as_dict(raw.get("primary_location"))
+    venue, biblio = as_dict(primary.get("source")), as_dict(raw.get("biblio"))
+    work = Work(
+        type=_openalex_type(raw, primary),
+        title=title,
+        authors=_openalex_authors(raw.get("authorships")),
+        date=date,
+        year=year_of(date),
+        container_title=_openalex_container(venue),
+        publisher=clean_publisher(venue.get("host_organization_name")) if venue.get("type") == "journal" else None,
+        volume=clean_line(biblio.get("volume"), 60),
+        issue=clean_line(biblio.get("issue"), 60),
+        pages=_page_range(biblio.get("first_page"), biblio.get("last_page")),
+        abstract=_inverted_text(raw.get("abstract_inverted_index")),
+        doi=doi,
+        pmid=_pmid(ids.get("pmid")),
+        pmcid=_pmcid(ids.get("pmcid")),
+        url=clean_url(primary.get("landing_page_url")),
+        retraction=Retraction("retracted", None, "openalex") if raw.get("is_retracted") is True else None,
+        cited_by_count=_count(raw.get("cited_by_count")),
+        issn=_numbers(venue.get("issn"), clean_issn),
+        language=clean_line(raw.get("language"), 20),
+        oa_status=_oa_status(as_dict(raw.get("open_access")).get("oa_status")),
+        locations=_openalex_locations(raw),
+    )
+    return _with_preprint(work), lacks(work, "OpenAlex") if "title" in raw else []
+
+
+def _oa_status(value: object) -> str | None:
+    text = (as_text(value) or "").lower()
+    return text if text in OA_STATUSES else None
+
+
+def _openalex_type(raw: Mapping[str, Any], primary: Mapping[str, Any]) -> str | None:
+    """Name the type: the registry's own word where OpenAlex passes it on, else its own."""
+    kind = (as_text(raw.get("type")) or "").lower()
+    registered = as_text(raw.get("type_crossref")) or as_text(primary.get("raw_type")) or ""
+    if kind == "article" and registered in {"proceedings-article", "book-chapter", "journal-article", "report"}:
+        return registered
+    return OPENALEX_TYPES.get(kind, kind) if re.fullmatch(r"[a-z][a-z-]{0,39}", kind) else None
+
+
+def _openalex_container(venue: Mapping[str, Any]) -> str | None:
+    """Name the journal or server; OpenAlex's invented e-book shelves are no container."""
+    name = clean_line(venue.get("display_name"))
+    if name is None or venue.get("type") == "ebook platform":
+        return None
+    return re.sub(r"\s+\([^()]*\)$", "", name) if venue.get("type") == "repository" else name
+
+
+def _openalex_authors(value: object) -> tuple[Author, ...]:
+    names = [
+        (as_dict(part.get("author")).get("display_name"), part.get("raw_author_name"))
+        for part in map(as_dict, as_list(value))
+    ]
+    authors = (parse_name(raw if "," in (as_text(raw) or "").strip(" ,") else shown or raw) for shown, raw in names)
+    return tuple(author for author in authors if author)
+
+
+def _openalex_locations(raw: Mapping[str, Any]) -> tuple[Location, ...]:
+    """Name the open copies, the best first."""
+    parts = map(as_dict, [raw.get("best_oa_location"), *as_list(raw.get("locations"))])
+    found = [_location("openalex", part, "pdf_url", "landing_page_url") for part in parts if part.get("is_oa") is True]
+    return unite_locations([location for location in found if location])
+
+
+def _location(source: str, part: Mapping[str, Any], pdf: str, page: str) -> Location | None:
+    """Build a location from the fields of one copy; None without an address."""
+    pdf_url, page_url = clean_url(part.get(pdf)), clean_url(part.get(page))
+    if not pdf_url and not page_url:
+        return None
+    version = as_text(part.get("version"))
+    return Location(
+        source, pdf_url, page_url, normalise_license(part.get("license")), version if version in VERSIONS else None
+    )
+
+
+def _inverted_text(value: object) -> str | None:
+    """Put an abstract back together from OpenAlex's index of words by position."""
+    placed: dict[int, str] = {}
+    for word, positions in as_dict(value).items():
+        for position in as_list(positions):
+            if isinstance(position, int) and 0 <= position < 20_000:
+                placed[position] = word
+    return clean_text(" ".join(placed[position] for position in sorted(placed)))
+
+
+def parse_unpaywall(body: object) -> Parsed | None:
+    """Read one DOI of Unpaywall v2 (apis.md §2), or an entry of its search; None for its error bodies.
+
+    `oa_status` stays unknown where Unpaywall itself says null; `closed` is said only by it.
+    """
+    raw = as_dict(as_dict(body).get("response") or body)
+    doi = clean_doi(raw.get("doi"))
+    if doi is None or raw.get("error") is True:
+        return None
+    date = parse_date(raw.get("published_date")) or iso_date(raw.get("year"))
+    parts = [as_dict(part) for part in (raw.get("best_oa_location"), *as_list(raw.get("oa_locations")))]
+    found = [
+        _location(
+            "unpaywall", part, "url_for_pdf", "url_for_landing_page" if part.get("url_for_landing_page") else "url"
+        )
+        for part in parts
+    ]
+    work = Work(
+        type=_crossref_type({"type": raw.get("genre")}),
+        title=clean_title(raw.get("title")),
+        authors=_unpaywall_authors(raw.get("z_authors")),
+        date=date,
+        year=year_of(date),
+        container_title=clean_line(raw.get("journal_name")),
+        publisher=clean_publisher(raw.get("publisher")),
+        issn=_numbers(raw.get("journal_issns"), clean_issn),
+        doi=doi,
+        url=clean_url(raw.get("doi_url")),
+        oa_status=_oa_status(raw.get("oa_status")) or ("closed" if raw.get("is_oa") is False else None),
+        locations=unite_locations([location for location in found if location]),
+    )
+    return _with_preprint(work), lacks(work, "Unpaywall")
+
+
+def _unpaywall_authors(value: object) -> tuple[Author, ...]:
+    """Read Crossref's author parts (until 2025) or OpenAlex's raw names (since)."""
+    raw = [as_dict(part).get("raw_author_name") for part in as_list(value)]
+    named = [parse_name(name) for name in raw if name]
+    return tuple(author for author in named if author) or csl_names(value)
+
+
+def parse_semanticscholar(paper: object) -> Parsed | None:
+    """Read one paper of Semantic Scholar's graph (apis.md §7); None for its error bodies."""
+    raw = as_dict(paper)
+    ids, journal, copy = as_dict(raw.get("externalIds")), as_dict(raw.get("journal")), as_dict(raw.get("openAccessPdf"))
+    title = clean_title(raw.get("title"))
+    if title is None and not ids:
+        return None
+    date = parse_date(raw.get("publicationDate")) or iso_date(raw.get("year"))
+    pages, volume = clean_pages(journal.get("pages")), clean_line(journal.get("volume"), 60)
+    pdf, venue = clean_url(copy.get("url")), clean_line(journal.get("name"))
+    is_page = bool(pdf and re.match(r"https://(?:dx\.)?doi\.org/", pdf))
+    open_copy = Location(
+        "semanticscholar", None if is_page else pdf, pdf if is_page else None, normalise_license(copy.get("license"))
+    )
+    work = Work(
+        type="preprint" if venue == "ArXiv" else _semanticscholar_type(raw.get("publicationTypes")),
+        title=title,
+        authors=tuple(
+            author for part in as_list(raw.get("authors")) if (author := parse_name(as_dict(part).get("name")))
+        ),
+        date=date,
+        year=year_of(date),
+        container_title="arXiv" if venue == "ArXiv" else venue or clean_line(raw.get("venue")),
+        volume=None if volume and volume.startswith("abs/") else volume,
+        pages=pages,
+        abstract=clean_text(raw.get("abstract")),
+        doi=clean_doi(ids.get("DOI")),
+        pmid=_pmid(ids.get("PubMed")),
+        pmcid=_pmcid(ids.get("PubMedCentral")),
+        url=clean_url(raw.get("url")),
+        cited_by_count=_count(raw.get("citationCount")),
+        oa_status=_oa_status(copy.get("status")),
+        locations=(open_copy,) if pdf else (),
+    )
+    return _with_preprint(work, ids.get("ArXiv")), lacks(work, "Semantic Scholar")
+
+
+def _semanticscholar_type(value: object) -> str | None:
+    kinds = {as_text(kind) for kind in as_list(value)}
+    names = (("Conference", "proceedings-article"), ("BookSection", "book-chapter"), ("Book", "book"),
+             ("Dataset", "dataset"), ("Review", "journal-article"), ("JournalArticle", "journal-article"))  # fmt: skip
+    return next((name for kind, name in names if kind in kinds), None)
+
+
+# ---- Europe PMC and NCBI ----
+
+_NOTICES: Final[Mapping[str, str]] = {
+    "retraction in": "retracted", "retracted and republished in": "retracted",
+    "partial retraction in": "partially_retracted", "expression of concern in": "expression_of_concern",
+}  # fmt: skip
+_MEDLINE_TYPES: Final = (
+    ("preprint", "preprint"),
+    ("book", "book"),
+    ("dataset", "dataset"),
+    ("dissertation", "dissertation"),
+)
+
+
+def clean_medline_title(value: object) -> str | None:
+    """Return a title without what MEDLINE adds to it: the full stop, and the brackets of a translated title."""
+    text = clean_title(value)
+    if text and re.fullmatch(r"\[[^\[\]]*\]\.?", text):
+        text = text.rstrip(".")[1:-1].strip() or text
+    return (re.sub(r"(?<![.\s])(?<!\b[A-Z])(?<!\.\w)\.$", "", text) or text) if text else None
+
+
+def parse_europepmc(result: object) -> Parsed | None:
+    """Read one result of Europe PMC's search, core or lite (apis.md §6); None for anything else.
+
+    A copy counts where `fullTextUrlList` holds a PDF with code OA or F; the `isOpenAccess` flag describes another set.
+    """
+    raw = as_dict(result)
+    title, source = clean_medline_title(raw.get("title")), as_text(raw.get("source")) or ""
+    pmid = _pmid(raw.get("pmid")) or (_pmid(raw.get("id")) if source == "MED" else None)
+    doi, pmcid = clean_doi(raw.get("doi")), _pmcid(raw.get("pmcid"))
+    if not (title or doi or pmid or pmcid):
+        return None
+    info = as_dict(raw.get("journalInfo"))
+    journal, book = as_dict(info.get("journal")), as_dict(raw.get("bookOrReportDetails"))
+    kind = "preprint" if source == "PPR" else _medline_type(_medline_kinds(raw))
+    date = _europepmc_date(raw, info)
+    work = Work(
+        type=kind,
+        title=title,
+        authors=_europepmc_authors(raw),
+        date=date,
+        year=year_of(date),
+        container_title=clean_line(journal.get("title"))
+        or clean_line(raw.get("journalTitle"))
+        or clean_publisher(book.get("publisher")),
+        publisher=clean_publisher(book.get("publisher")),
+        volume=clean_line(info.get("volume") or raw.get("journalVolume"), 60),
+        issue=clean_line(info.get("issue") or raw.get("issue"), 60),
+        pages=expand_pages(raw.get("pageInfo")),
+        abstract=clean_text(raw.get("abstractText")),
+        doi=doi,
+        pmid=pmid,
+        pmcid=pmcid,
+        license=normalise_license(raw.get("license")),
+        url=f"https://europepmc.org/article/{source}/{clean_line(raw.get('id'), 40)}"
+        if source.isalpha() and as_text(raw.get("id"))
+        else None,
+        issn=_numbers([journal.get("issn"), journal.get("essn"), raw.get("journalIssn")], clean_issn),
+        language=clean_line(raw.get("language"), 20),
+        cited_by_count=_count(raw.get("citedByCount")),
+        retraction=_europepmc_retraction(raw),
+        relations=_europepmc_relations(raw),
+        locations=_europepmc_locations(raw, pmcid),
+    )
+    return replace(work, url=clean_url(work.url)), lacks(work, "Europe PMC")
+
+
+def _medline_kinds(raw: Mapping[str, Any]) -> list[str]:
+    """List the publication types, small letters: a list in core results, one `;` string in lite ones."""
+    listed = (
+        as_list(as_dict(raw.get("pubTypeList")).get("pubType"))
+        + as_list(raw.get("pubtype"))
+        + (as_text(raw.get("pubType")) or "").split(";")
+    )
+    return [text.strip().lower() for text in map(as_text, listed) if text]
+
+
+def _medline_type(kinds: Sequence[str]) -> str | None:
+    known = (name for word, name in _MEDLINE_TYPES if word in kinds)
+    return next(known, "journal-article" if any(kinds) else None)
+
+
+def _europepmc_date(raw: Mapping[str, Any], info: Mapping[str, Any]) -> str | None:
+    """Pick the date of publication: of the printed issue, else online, else the year. A first of a month is no day."""
+    printed = parse_date(info.get("dateOfPublication"))
+    date = printed or parse_date(info.get("printPublicationDate"))
+    first, year = parse_date(raw.get("firstPublicationDate")), iso_date(raw.get("pubYear"))
+    if date and first and first.startswith(date):
+        return first if not first.endswith("-01") else date
+    return date or (first if first and (year is None or first.startswith(year)) else None) or year
+
+
+def _europepmc_authors(raw: Mapping[str, Any]) -> tuple[Author, ...]:
+    listed = [as_dict(part) for part in as_list(as_dict(raw.get("authorList")).get("author"))]
+    if not listed:
+        names = re.split(r",\s+|;\s*", (clean_line(raw.get("authorString"), MAX_RAW) or "").rstrip("."))
+        return tuple(author for name in names if (author := medline_author(name)))
+    authors = (
+        make_author(part.get("lastName"), part.get("firstName") or part.get("initials"), None, part.get("suffix"),
+                    part.get("collectiveName") or part.get("fullName"))
+        for part in listed
+    )  # fmt: skip
+    return tuple(author for author in authors if author)
+
+
+def medline_author(name: object) -> Author | None:
+    """Read MEDLINE's `Family AB` or `Family AB Jr`; anything else is a name in one string."""
+    match = re.fullmatch(rf"(.*\S)\s+([A-Z]{{1,4}}(?:-[A-Z]{{1,2}})?)(?:\s+({_SUFFIX}))?", _clean_name(name))
+    return make_author(match[1], match[2], None, match[3]) if match else make_author(literal=name)
+
+
+def _comments(raw: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for part in map(as_dict, as_list(as_dict(raw.get("commentCorrectionList")).get("commentCorrection"))):
+        yield (as_text(part.get("type")) or "").lower().strip(), part
+
+
+def _europepmc_retraction(raw: Mapping[str, Any]) -> Retraction | None:
+    """Read the notices about this work; a notice itself ("Retraction of") is not retracted."""
+    notices = []
+    for kind, part in _comments(raw):
+        if kind in _NOTICES:
+            reference = clean_line(part.get("reference")) or ""
+            doi = re.search(r"10\.\d{4,9}/\S+", reference)
+            notices.append(
+                Retraction(
+                    _NOTICES[kind],
+                    clean_doi(doi[0].rstrip(".,;")) if doi else None,
+                    "europepmc",
+                    _reference_date(reference),
+                )
+            )
+    if "retracted publication" in _medline_kinds(raw):
+        notices.append(Retraction("retracted", None, "europepmc"))
+    return gravest(notices)
+
+
+def _reference_date(reference: str) -> str | None:
+    """Find the date in MEDLINE's short reference: `Lancet. 2024 Sep 28;404(10459):1227`."""
+    match = re.search(r"\b(?:1[89]|20)\d\d\b[^;:.(]*", reference)
+    return parse_date(match[0]) if match else None
+
+
+def _europepmc_relations(raw: Mapping[str, Any]) -> tuple[Relation, ...]:
+    kinds = {
+        "preprint of": "is-preprint-of",
+        "preprint in": "has-preprint",
+        "update of": "is-new-version-of",
+        "update in": "has-new-version",
+    }
+    pairs = [(kinds[kind], canonical_ref(f"pmid:{as_text(part.get('id')) or ''}"))
+             for kind, part in _comments(raw) if kind in kinds and part.get("source") == "MED"]  # fmt: skip
+    return _relations(pairs)
+
+
+def _europepmc_locations(raw: Mapping[str, Any], pmcid: str | None) -> tuple[Location, ...]:
+    version = {"PPR": "submittedVersion"}.get(as_text(raw.get("source")) or "", "publishedVersion")
+    if "Y" in (raw.get("authMan"), raw.get("epmcAuthMan"), raw.get("nihAuthMan")):
+        version = "acceptedVersion"
+    page = f"https://europepmc.org/articles/{pmcid}" if pmcid else None
+    found = []
+    for part in map(as_dict, as_list(as_dict(raw.get("fullTextUrlList")).get("fullTextUrl"))):
+        url, is_own = clean_url(part.get("url")), part.get("site") == "Europe_PMC"
+        if url and part.get("documentStyle") == "pdf" and part.get("availabilityCode") in ("OA", "F"):
+            found.append(
+                Location("europepmc", url, page, normalise_license(raw.get("license")), version if is_own else None)
+            )
+    return unite_locations(found)
+
+
+def parse_esummary(result: object, uid: str) -> Parsed | None:
+    """Read the summary of one PMID from NCBI's ESummary (apis.md §6), from the whole body or its `result`."""
+    body = as_dict(result)
+    raw = as_dict(as_dict(body.get("result") or body).get(uid))
+    if not raw or "error" in raw or as_text(raw.get("uid")) not in (None, uid):
+        return None
+    ids = {as_text(part.get("idtype")): part.get("value") for part in map(as_dict, as_list(raw.get("articleids")))}
+    located = re.search(r"10\.\d{4,9}/\S+", as_text(raw.get("elocationid")) or "")
+    date = parse_date(raw.get("pubdate")) or parse_date(raw.get("epubdate")) or parse_date(raw.get("sortpubdate"))
+    kinds = _medline_kinds(raw)
+    work = Work(
+        type=_medline_type(kinds),
+        title=clean_medline_title(raw.get("title")) or clean_line(raw.get("booktitle")),
+        authors=tuple(
+            author for part in map(as_dict, as_list(raw.get("authors"))) if (author := _esummary_author(part))
+        ),
+        date=date,
+        year=year_of(date),
+        container_title=clean_line(raw.get("fulljournalname")) or clean_line(raw.get("source")),
+        publisher=clean_publisher(raw.get("publishername")),
+        volume=clean_line(raw.get("volume"), 60),
+        issue=clean_line(raw.get("issue"), 60),
+        pages=expand_pages(raw.get("pages")),
+        doi=clean_doi(ids.get("doi")) or clean_doi(located[0] if located else None),
+        pmid=_pmid(ids.get("pubmed")) or _pmid(uid),
+        pmcid=_pmcid(ids.get("pmc")) or _pmcid(ids.get("pmcid")),
+        url=f"https://pubmed.ncbi.nlm.nih.gov/{_pmid(uid)}/" if _pmid(uid) else None,
+        issn=_numbers([raw.get("issn"), raw.get("essn")], clean_issn),
+        language=clean_line(raw.get("lang"), 20),
+        edition=clean_line(raw.get("edition"), 60),
+        retraction=Retraction("retracted", None, "pubmed") if "retracted publication" in kinds else None,
+    )
+    return work, lacks(work, "PubMed")
+
+
+def _esummary_author(part: Mapping[str, Any]) -> Author | None:
+    if part.get("authtype") == "CollectiveName":
+        return make_author(literal=part.get("name"))
+    return medline_author(part.get("name"))
+
+
+# ---- Asking the sources ----
+#
+# Each function asks one API one thing and returns our types. A missing record is None or an absent key; a source that
+# could not be asked raises. Batches are re-keyed, since answers come unordered and leave misses out (apis.md §0).
+
+CROSSREF_BATCH: Final = 40
+OPENALEX_BATCH: Final = 100
+OPENALEX_MAX_URL: Final = 3800  # proxies cap request lines at 4 KB (apis.md §5)
+ID_BATCH: Final = 100
+OPENALEX_FIELDS: Final = ("id,doi,ids,title,authorships,publication_year,publication_date,type,biblio,primary_location,best_oa_location,"
+                          "locations,open_access,is_retracted,cited_by_count,language,abstract_inverted_index")  # fmt: skip
+
+
+def contact(config: Config, name: str = "mailto") -> dict[str, str]:
+    """Return the parameter that tells an API who asks, for the APIs that want to know; empty without an address."""
+    return {name: config.email} if config.email else {}
+
+
+def query_string(params: Mapping[str, str | int]) -> str:
+    """Render query parameters; `+` and `#` inside a value are escaped, so a SICI DOI survives."""
+    return urllib.parse.urlencode(params, quote_via=urllib.parse.quote, safe=":/(),*\"")
+
+
+def slices(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    """Cut a sequence into runs of at most `size`."""
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+async def ask_bisecting(items: Sequence[T], ask: Callable[[Sequence[T]], Awaitable[dict[str, Parsed] | None]]) -> dict[str, Parsed]:
+    """Ask for many at once; where the API rejects the batch (None), halve it until the offending item stands alone."""
+    found = await ask(items)
+    if found is not None or len(items) == 1:
+        return found or {}
+    middle = len(items) // 2
+    return {**await ask_bisecting(items[:middle], ask), **await ask_bisecting(items[middle:], ask)}
+
+
+async def gather(tasks: Mapping[str, Callable[[], Awaitable[Any]]]) -> dict[str, Any]:
+    """Run coroutines side by side; a DoigetError of one is its result, so the others go on."""
+    import anyio
+
+    results: dict[str, Any] = {}
+
+    async def run(name: str, task: Callable[[], Awaitable[Any]]) -> None:
+        try:
+            results[name] = await task()
+        except DoigetError as error:
+            results[name] = error
+
+    async with anyio.create_task_group() as group:
+        for name, task in tasks.items():
+            group.start_soon(run, name, task)
+    return results
+
+
+def _message(reply: Reply) -> object:
+    """Return the `message` of a Crossref answer."""
+    return as_dict(parse_json(reply.body)).get("message")
+
+
+async def crossref_work(client: Client, doi: str) -> Parsed | None:
+    """Ask Crossref for one DOI; an alias answers with the record of its prime DOI."""
+    reply = await client.ask("crossref", f"/works/{quote_doi(doi)}?{query_string(contact(client.config))}".rstrip("?"))
+    if reply.status == 200:
+        return parse_crossref(_message(reply))
+    if reply.status in {400, 404, 410}:
+        return None
+    raise _unexpected("crossref", reply)
+
+
+async def crossref_works(client: Client, dois: Sequence[str]) -> dict[str, Parsed]:
+    """Ask Crossref for many DOIs, 40 a request. Aliases and DOIs with a comma stay out: ask for those singly."""
+
+    async def ask(batch: Sequence[str]) -> dict[str, Parsed] | None:
+        params = {"filter": ",".join(f"doi:{doi}" for doi in batch), "rows": len(batch), **contact(client.config)}
+        reply = await client.ask("crossref", f"/works?{query_string(params)}")
+        if reply.status in {400, 414}:
+            return None
+        if reply.status != 200:
+            raise _unexpected("crossref", reply)
+        return _keyed(as_list(as_dict(_message(reply)).get("items")), parse_crossref)
+
+    usable = [doi for doi in dois if "," not in doi]
+    found = await gather({str(i): _later(ask_bisecting, batch, ask) for i, batch in enumerate(slices(usable, CROSSREF_BATCH))})
+    return _united(found)
+
+
+def _later(function: Callable[..., Awaitable[Any]], *args: Any) -> Callable[[], Awaitable[Any]]:
+    return lambda: function(*args)
+
+
+def _united(results: Mapping[str, Any]) -> dict[str, Parsed]:
+    """Join the answers of several batches; if one could not be asked, say so rather than report misses."""
+    found: dict[str, Parsed] = {}
+    for part in results.values():
+        if isinstance(part, DoigetError):
+            raise part
+        found.update(part)
+    return found
+
+
+def _keyed(items: Sequence[object], parse: Callable[[Any], Parsed | None]) -> dict[str, Parsed]:
+    """Parse items and key them by the DOI they carry."""
+    parsed = [parse(item) for item in items]
+    return {entry[0].doi: entry for entry in parsed if entry is not None and entry[0].doi}
+
+
+def _unexpected(source: str, reply: Reply) -> DoigetError:
+    return DoigetError("upstream_error", f"{APIS[source].host} gave an unexpected answer ({reply.status}).")
+
+
+async def datacite_works(client: Client, dois: Sequence[str]) -> dict[str, Parsed]:
+    """Ask DataCite for DOIs (arXiv's `10.48550/arxiv.…` included), 100 a request."""
+
+    async def ask(batch: Sequence[str]) -> dict[str, Parsed] | None:
+        params = {"ids": ",".join(batch), "page[size]": len(batch), "disable-facets": "true", **contact(client.config)}
+        reply = await client.ask("datacite", f"/dois?{query_string(params)}")
+        if reply.status in {400, 414}:
+            return None
+        if reply.status != 200:
+            raise _unexpected("datacite", reply)
+        return _keyed(as_list(as_dict(parse_json(reply.body)).get("data")), parse_datacite)
+
+    singles = [doi for doi in dois if "," in doi] if len(dois) > 1 else list(dois)
+    batches = slices([doi for doi in dois if doi not in singles], ID_BATCH)
+    tasks = {f"batch {i}": _later(ask_bisecting, batch, ask) for i, batch in enumerate(batches)}
+    return _united(await gather(tasks | {doi: _later(_datacite_single, client, doi) for doi in singles}))
+
+
+async def _datacite_single(client: Client, doi: str) -> dict[str, Parsed]:
+    reply = await client.ask("datacite", f"/dois/{quote_doi(doi)}?{query_string(contact(client.config))}".rstrip("?"))
+    if reply.status not in {200, 400, 404, 410}:
+        raise _unexpected("datacite", reply)
+    return _keyed([as_dict(parse_json(reply.body)).get("data")], parse_datacite) if reply.status == 200 else {}
+
+
+async def arxiv_works(client: Client, refs: Sequence[Ref]) -> dict[str, Parsed]:
+    """Ask arXiv's feed for ids, 100 a request; keyed by canonical ref. Unknown ids are left out.
+
+    A throttled feed is given up at once: DataCite can answer instead (spec §4).
+    """
+
+    async def ask(batch: Sequence[Ref]) -> dict[str, Parsed] | None:
+        ids = [ref.id + (f"v{ref.version}" if ref.version else "") for ref in batch]
+        reply = await client.ask("arxiv", f"/api/query?{query_string({'id_list': ','.join(ids), 'max_results': len(ids)})}", patient=False)
+        if reply.status in {400, 414}:
+            return None
+        if reply.status != 200:
+            raise _unexpected("arxiv", reply)
+        works = {(work.arxiv_id, work.arxiv_version): work for work in parse_arxiv_feed(reply.body)}
+        newest = {key[0]: work for key, work in sorted(works.items(), key=lambda item: item[0][1] or 0)}
+        named = {str(ref): works.get((ref.id, ref.version)) if ref.version else newest.get(ref.id) for ref in batch}
+        return {ref: (work, []) for ref, work in named.items() if work is not None}
+
+    found: dict[str, Parsed] = {}
+    for batch in slices(refs, ID_BATCH):  # one after the other: arXiv allows one connection
+        found.update(await ask_bisecting(batch, ask))
+    return found
+
+
+async def openalex_works(client: Client, dois: Sequence[str]) -> dict[str, Parsed]:
+    """Ask OpenAlex for open access locations (and metadata) of DOIs, up to 100 a request."""
+    odd = [doi for doi in dois if re.search(r"[,|+]", doi)]
+
+    async def ask(batch: Sequence[str]) -> dict[str, Parsed] | None:
+        params = {"filter": f"doi:{'|'.join(batch)}", "per-page": len(batch), "select": OPENALEX_FIELDS, "include_xpac": "true"}
+        reply = await client.ask("openalex", f"/works?{query_string(params)}", headers=_openalex_key(client.config))
+        if reply.status in {400, 414}:
+            return None
+        if reply.status != 200:
+            raise _unexpected("openalex", reply)
+        return _keyed(as_list(as_dict(parse_json(reply.body)).get("results")), parse_openalex)
+
+    batches = _slices_by_length([doi for doi in dois if doi not in odd])
+    tasks = {f"batch {i}": _later(ask_bisecting, batch, ask) for i, batch in enumerate(batches)}
+    return _united(await gather(tasks | {doi: _later(_openalex_single, client, doi) for doi in odd}))
+
+
+async def _openalex_single(client: Client, doi: str) -> dict[str, Parsed]:
+    path = f"/works/doi:{quote_doi(doi)}?{query_string({'select': OPENALEX_FIELDS})}"
+    reply = await client.ask("openalex", path, headers=_openalex_key(client.config))
+    if reply.status not in {200, 400, 404}:
+        raise _unexpected("openalex", reply)
+    return _keyed([parse_json(reply.body)], parse_openalex) if reply.status == 200 else {}
+
+
+def _openalex_key(config: Config) -> dict[str, str]:
+    key = config.text("keys.openalex")
+    return {"Authorization": f"Bearer {key}"} if key else {}  # in a header, so no log of addresses holds it
+
+
+def _slices_by_length(dois: Sequence[str]) -> list[list[str]]:
+    """Cut DOIs into batches that fit OpenAlex's count and a proxy's request line."""
+    batches: list[list[str]] = []
+    length = 0
+    for doi in dois:
+        size = len(urllib.parse.quote(doi)) + 3
+        if not batches or len(batches[-1]) >= OPENALEX_BATCH or length + size > OPENALEX_MAX_URL - 400:
+            batches.append([])
+            length = 0
+        batches[-1].append(doi)
+        length += size
+    return batches
+
+
+async def unpaywall_work(client: Client, doi: str) -> Parsed | None:
+    """Ask Unpaywall for one DOI. Raises CAPABILITY_DENIED (source_not_enabled) without an address."""
+    if not client.config.email:
+        raise DoigetError("source_not_enabled", "Unpaywall needs your e-mail address (DOIGET_EMAIL).")
+    reply = await client.ask("unpaywall", f"/v2/{quote_doi(doi)}?{query_string(contact(client.config, 'email'))}")
+    if reply.status == 200:
+        return parse_unpaywall(parse_json(reply.body))
+    if reply.status == 404:
+        return None
+    if reply.status == 422:
+        raise DoigetError("source_not_enabled", "Unpaywall does not accept the e-mail address in DOIGET_EMAIL.")
+    raise _unexpected("unpaywall", reply)
+
+
+async def europepmc_works(client: Client, terms: Sequence[str]) -> list[Parsed]:
+    """Ask Europe PMC for works by search terms such as `EXT_ID:123`, `PMCID:PMC1` or `DOI:"…"`, 40 a request."""
+    found: list[Parsed] = []
+    for batch in slices(terms, 40):
+        params = {"query": " OR ".join(batch), "format": "json", "resultType": "core", "pageSize": len(batch) * 2}
+        reply = await client.ask("europepmc", f"/europepmc/webservices/rest/search?{query_string(params)}")
+        answer = as_dict(parse_json(reply.body)) if reply.status == 200 else {}
+        if reply.status != 200 or "errCode" in answer:  # errors arrive with status 200 too (apis.md §6)
+            raise _unexpected("europepmc", reply)
+        results = as_list(as_dict(answer.get("resultList")).get("result"))
+        found += [entry for entry in map(parse_europepmc, results) if entry is not None]
+    return found
+
+
+async def medline_works(client: Client, refs: Sequence[Ref]) -> dict[str, Parsed]:
+    """Find the works of PMIDs and PMCIDs at Europe PMC, then NCBI; keyed by canonical ref."""
+    terms = [f"(EXT_ID:{ref.id} AND SRC:MED)" if ref.kind is RefKind.PMID else f"PMCID:{ref.id}" for ref in refs]
+    try:
+        works = await europepmc_works(client, terms)
+    except DoigetError as error:
+        return await _ncbi_works(client, refs, error)
+    by_pmid = {f"pmid:{entry[0].pmid}": entry for entry in works if entry[0].pmid}
+    by_pmcid = {str(entry[0].pmcid): entry for entry in works if entry[0].pmcid}
+    found = {str(ref): entry for ref in refs if (entry := (by_pmid | by_pmcid).get(str(ref))) is not None}
+    missing = [ref for ref in refs if str(ref) not in found]
+    return {**found, **(await _ncbi_works(client, missing, None) if missing else {})}
+
+
+async def _ncbi_works(client: Client, refs: Sequence[Ref], cause: DoigetError | None) -> dict[str, Parsed]:
+    """Ask NCBI: E-utilities for PMIDs, the id converter for PMCIDs."""
+    results = await gather({
+        "pmid": lambda: _esummary_works(client, [ref for ref in refs if ref.kind is RefKind.PMID]),
+        "pmcid": lambda: _idconv_works(client, [ref for ref in refs if ref.kind is RefKind.PMCID]),
+    })  # fmt: skip
+    if any(isinstance(part, DoigetError) for part in results.values()) and cause is not None:
+        raise cause
+    return _united(results)
+
+
+async def _esummary_works(client: Client, refs: Sequence[Ref]) -> dict[str, Parsed]:
+    found: dict[str, Parsed] = {}
+    for batch in slices(refs, ID_BATCH):
+        key = client.config.text("keys.ncbi")
+        params = {"db": "pubmed", "id": ",".join(ref.id for ref in batch), "retmode": "json", "tool": "doiget",
+                  **contact(client.config, "email"), **({"api_key": key} if key else {})}  # fmt: skip
+        reply = await client.ask("ncbi", f"/entrez/eutils/esummary.fcgi?{query_string(params)}")
+        if reply.status != 200:
+            raise _unexpected("ncbi", reply)
+        result = parse_json(reply.body)
+        entries = {str(ref): parse_esummary(result, ref.id) for ref in batch}
+        found.update({ref: entry for ref, entry in entries.items() if entry is not None})
+    return found
+
+
+async def _idconv_works(client: Client, refs: Sequence[Ref]) -> dict[str, Parsed]:
+    found: dict[str, Parsed] = {}
+    for batch in slices(refs, ID_BATCH):
+        params = {"ids": ",".join(ref.id for ref in batch), "format": "json", "tool": "doiget", **contact(client.config, "email")}
+        reply = await client.ask("idconv", f"/tools/idconv/api/v1/articles/?{query_string(params)}")
+        records = as_list(as_dict(parse_json(reply.body)).get("records")) if reply.status == 200 else []
+        if reply.status not in {200, 400, 404}:
+            raise _unexpected("idconv", reply)
+        for record in map(as_dict, records):
+            pmcid, doi, pmid = (as_text(record.get(name)) for name in ("pmcid", "doi", "pmid"))
+            if pmcid and (doi or pmid):
+                found[pmcid.upper()] = (Work(doi=parse_ref(doi).id if doi else None, pmid=pmid, pmcid=pmcid.upper()), [])
+    return found
+
+
+async def expand_short_doi(client: Client, ref: Ref) -> Ref:
+    """Turn a shortDOI into its DOI by asking doi.org: by the handle's alias, else by where it redirects.
+
+    Raises NOT_FOUND (not_registered).
+    """
+    reply = await client.ask("doi.org", f"/api/handles/{ref.id}")
+    values = as_list(as_dict(parse_json(reply.body)).get("values")) if reply.status == 200 else []
+    aliases = [as_text(as_dict(as_dict(value).get("data")).get("value")) for value in values if as_dict(value).get("type") == "HS_ALIAS"]
+    if not any(aliases):
+        redirect = await client.ask("doi.org", f"/{ref.id}", follow=None)
+        aliases = [redirect.headers.get("location")]
+        if redirect.status not in {301, 302, 303, 307, 308, 404}:
+            raise _unexpected("doi.org", redirect)
+    for found in find_refs(" ".join(filter(None, aliases))):
+        if found.kind in {RefKind.DOI, RefKind.ARXIV}:
+            return found
+    raise DoigetError("not_registered", f"doi.org knows no shortDOI {ref}.")
+
+
+async def doi_agencies(client: Client, dois: Sequence[str]) -> dict[str, str | None]:
+    """Ask doi.org which agency registered each DOI; None where it says that the DOI does not exist."""
+    agencies: dict[str, str | None] = {}
+    for batch in slices(dois, 50):
+        reply = await client.ask("doi.org", f"/doiRA/{','.join(quote_doi(doi) for doi in batch)}")
+        if reply.status not in {200, 404}:
+            raise _unexpected("doi.org", reply)
+        for doi, row in zip(batch, _agency_rows(parse_json(reply.body), batch), strict=True):
+            agency = as_text(row.get("RA"))
+            agencies[doi] = agency or None
+    return agencies
+
+
+def _agency_rows(answer: object, batch: Sequence[str]) -> list[dict[str, Any]]:
+    """Bring doiRA's rows into the order asked; without rows for all, nothing is claimed about any."""
+    rows = [as_dict(row) for row in (answer if isinstance(answer, list) else [answer])]
+    by_doi = {(as_text(row.get("DOI")) or "").lower(): row for row in rows}
+    if len(rows) == 1 and len(batch) == 1:
+        return rows
+    if any(doi not in by_doi for doi in batch):
+        raise DoigetError("bad_body", "doi.org answered for other DOIs than it was asked for.")
+    return [by_doi[doi] for doi in batch]
+
+
+async def negotiated_work(client: Client, doi: str) -> Parsed | None:
+    """Ask doi.org for CSL-JSON of a DOI of any agency (JaLC, mEDRA, KISTI, …); None where there is none."""
+    headers = {"Accept": "application/vnd.citationstyles.csl+json"}
+    reply = await client.ask("doi.org", f"/{quote_doi(doi).replace('%2F', '/')}", headers=headers, follow=_negotiation_hosts())
+    if reply.status in {404, 406, 410}:
+        return None
+    if reply.status != 200:
+        raise _unexpected("doi.org", reply)
+    return parse_csl(parse_json(reply.body))
+
+
+def _negotiation_hosts() -> tuple[str, ...]:
+    return (*AGENCY_HOSTS, "api.crossref.org", "api.datacite.org")
+
+
+# ---- Repositories with an API for their files ----
+
+
+async def pmc_locations(client: Client, pmcid: str, license_id: str | None) -> list[Location]:
+    """Name the PDF of a PMC article in the open bucket, newest version first, then Europe PMC's rendering."""
+    page = f"https://pmc.ncbi.nlm.nih.gov/articles/{pmcid}/"
+    rendered = Location("europepmc", f"https://europepmc.org/articles/{pmcid}?pdf=render", page, license_id, None)
+    try:
+        reply = await client.ask("pmc", f"/?list-type=2&delimiter=/&prefix={pmcid}.")
+    except DoigetError:
+        return [rendered]  # the bucket is one of two ways; the other one reports for itself
+    versions = re.findall(rf"<Prefix>{pmcid}\.(\d+)/</Prefix>", reply.body.decode("utf-8", "replace")) if reply.status == 200 else []
+    newest = sorted(set(map(int, versions)), reverse=True)[:1]
+    base = f"https://{APIS['pmc'].host}/"
+    return [*(Location("pmc", f"{base}{pmcid}.{n}/{pmcid}.{n}.pdf", page, license_id, None) for n in newest), rendered]
+
+
+def repository_of(doi: str) -> tuple[str, str] | None:
+    """Say which repository's API holds the files of a DOI, and under what id there."""
+    patterns = (
+        ("zenodo", r"10\.5281/zenodo\.(\d+)"),
+        ("figshare", r".*\bfigshare\.(\d+(?:\.v\d+)?)"),
+        ("osf", r".*\bosf\.io/([a-z0-9]{4,10}(?:_v\d+)?)(?:/.*)?"),
+    )
+    for name, pattern in patterns:
+        match = re.fullmatch(pattern, doi)
+        if match:
+            return name, match[1]
+    return None
+
+
+async def repository_locations(client: Client, doi: str) -> list[Location]:
+    """Ask Zenodo, figshare or OSF for the PDFs of a DOI; empty for other DOIs and for records without a PDF."""
+    known = repository_of(doi)
+    if known is None:
+        return []
+    name, record = known
+    return await {"zenodo": _zenodo_locations, "figshare": _figshare_locations, "osf": _osf_locations}[name](client, record)
+
+
+async def _json_or_none(client: Client, source: str, path: str) -> dict[str, Any] | None:
+    reply = await client.ask(source, path)
+    if reply.status in {404, 410}:
+        return None
+    if reply.status != 200:
+        raise _unexpected(source, reply)
+    return as_dict(parse_json(reply.body))
+
+
+async def _zenodo_locations(client: Client, record: str) -> list[Location]:
+    data = await _json_or_none(client, "zenodo", f"/api/records/{record}")
+    metadata = as_dict((data or {}).get("metadata"))
+    license_id = as_text(as_dict(metadata.get("license")).get("id"))
+    files = [as_dict(item) for item in as_list((data or {}).get("files"))]
+    return [
+        Location("zenodo", upgrade_to_https(url), f"https://zenodo.org/records/{record}", license_id, "publishedVersion")
+        for item in files
+        if (url := as_text(as_dict(item.get("links")).get("self"))) and (as_text(item.get("key")) or "").lower().endswith(".pdf")
+    ]
+
+
+async def _figshare_locations(client: Client, record: str) -> list[Location]:
+    number, _, version = record.partition(".v")
+    path = f"/v2/articles/{number}" + (f"/versions/{version}" if version else "")
+    data = await _json_or_none(client, "figshare", path)
+    license_id = normalise_license(as_text(as_dict((data or {}).get("license")).get("url")))
+    page = as_text((data or {}).get("url_public_html"))
+    return [
+        Location("figshare", upgrade_to_https(url), page, license_id, "publishedVersion")
+        for item in map(as_dict, as_list((data or {}).get("files")))
+        if (url := as_text(item.get("download_url"))) and (as_text(item.get("name")) or "").lower().endswith(".pdf")
+    ]
+
+
+async def _osf_locations(client: Client, guid: str) -> list[Location]:
+    """Find an OSF preprint's primary file, else the PDFs in a project's own storage."""
+    data = await _json_or_none(client, "osf", f"/v2/preprints/{guid}/?embed=primary_file")
+    if data is not None:
+        body = as_dict(data.get("data"))
+        file = as_dict(as_dict(as_dict(body.get("embeds")).get("primary_file")).get("data"))
+        link = as_dict(as_dict(as_dict(as_dict(body.get("relationships")).get("primary_file")).get("links")).get("related")).get("href")
+        if not file and isinstance(link, str) and host_of(link) == APIS["osf"].host:
+            file = as_dict((await _json_or_none(client, "osf", "/" + link.split("/", 3)[3]) or {}).get("data"))
+        files, version = [file], "submittedVersion"
+    else:
+        listing = await _json_or_none(client, "osf", f"/v2/nodes/{guid}/files/osfstorage/") or {}
+        files, version = [as_dict(item) for item in as_list(listing.get("data"))], "publishedVersion"
+    return [
+        Location("osf", upgrade_to_https(url), f"https://osf.io/{guid}/", None, version)
+        for item in files
+        if (url := as_text(as_dict(item.get("links")).get("download")))
+        and (version == "submittedVersion" or (as_text(as_dict(item.get("attributes")).get("name")) or "").lower().endswith(".pdf"))
+    ]
+
+
+# ############################################################################
+# MARK: 9. Resolver
+# ############################################################################
+# From refs to works: which source is asked for what, in as few requests as
+# can be, and what is made of the answers.
+# Uses: 1-8.
+# Promises: no PDF host is contacted; NOT_FOUND only on a registry's word;
+# what could not be asked is a warning or an error, never a miss.
+
+#: Whose record describes the work, the best first. The agency's own comes before the indexes that copied it.
+RECORD_SOURCES: Final = ("crossref", "datacite", "arxiv", "doi.org", "europepmc", "openalex", "unpaywall")
+MAX_UNPAYWALL: Final = 2  # per call (spec §4)
+
+
+@dataclass(slots=True)
+class Lookup:
+    """What is known so far about one asked ref while its sources are being asked."""
+
+    asked: Ref
+    doi: str | None = None
+    found: dict[str, Parsed] = field(default_factory=dict)
+    errors: dict[str, DoigetError] = field(default_factory=dict)
+    misses: list[str] = field(default_factory=list)  # sources that answered "no such record"
+    is_unregistered: bool = False  # the registry itself said so
+
+    @property
+    def has_record(self) -> bool:
+        """Whether some source described the work well enough to cite it."""
+        return any(name in self.found for name in RECORD_SOURCES)
+
+    def note(self, source: str, answers: Mapping[str, Parsed] | DoigetError, key: str) -> None:
+        """Keep what a source answered for this ref."""
+        if isinstance(answers, DoigetError):
+            self.errors[source] = answers
+        elif key in answers:
+            self.found[source] = answers[key]
+        else:
+            self.misses.append(source)
+
+    def attempts(self) -> tuple[Attempt, ...]:
+        """List the sources asked, with the outcome of each."""
+        rows = [(name, "ok", None) for name in self.found]
+        rows += [(name, "not_registered", None) for name in self.misses]
+        rows += [(name, error.reason, error.message) for name, error in self.errors.items()]
+        return tuple(Attempt(name, outcome, APIS[name].host if name in APIS else None, detail=detail) for name, outcome, detail in rows)
+
+
+async def resolve_many(client: Client, cache: Cache | None, refs: Sequence[Ref], *, refresh: bool = False) -> dict[Ref, Resolved | DoigetError]:
+    """Resolve refs together, in at most a handful of requests (apis.md §12); one result or error per ref.
+
+    A fresh cache entry makes no request; offline, an expired one answers as stale. Errors: NOT_FOUND (not_registered),
+    CAPABILITY_DENIED (offline, policy_file), RATE_LIMITED, NETWORK_ERROR, FETCH_TIMEOUT.
+    """
+    results: dict[Ref, Resolved | DoigetError] = {}
+    expired: dict[Ref, Resolved] = {}
+    for ref in dict.fromkeys(refs):
+        hit = cache.load(ref, client.pacer.clock()) if cache else None
+        if hit is not None and hit.fresh and not refresh:
+            results[ref] = hit.resolved or DoigetError(*(hit.miss or ("not_registered", "")))
+        elif hit is not None and hit.resolved is not None:
+            expired[ref] = hit.resolved
+    asked = [ref for ref in dict.fromkeys(refs) if ref not in results]
+    if client.config.offline:
+        results.update({ref: _offline_answer(ref, expired) for ref in asked})
+    elif asked:
+        fresh = await _resolve_fresh(client, asked)
+        results.update({ref: _or_stale(answer, expired.get(ref), refresh=refresh) for ref, answer in fresh.items()})
+        _remember(cache, fresh)
+    return results
+
+
+def _offline_answer(ref: Ref, expired: Mapping[Ref, Resolved]) -> Resolved | DoigetError:
+    if ref in expired:
+        return replace(expired[ref], from_cache=True, stale=True)
+    return DoigetError("offline", f"doiget is offline and has no record of {ref}.")
+
+
+def _or_stale(answer: Resolved | DoigetError, expired: Resolved | None, *, refresh: bool) -> Resolved | DoigetError:
+    """Answer from an expired entry when nobody could be asked, and say so."""
+    if isinstance(answer, Resolved) or expired is None or refresh or answer.code is Code.NOT_FOUND:
+        return answer
+    warning = f"This is an older record: {answer.message}"
+    return replace(expired, from_cache=True, stale=True, warnings=(*expired.warnings, warning))
+
+
+def _remember(cache: Cache | None, fresh: Mapping[Ref, Resolved | DoigetError]) -> None:
+    """Put complete answers into the cache; what was asked with some source down is not kept (spec §4)."""
+    if cache is None:
+        return
+    for ref, answer in fresh.items():
+        if isinstance(answer, DoigetError):
+            if answer.reason == "not_registered":
+                cache.save_miss(ref, answer.reason, answer.message)
+        elif all(attempt.outcome in {"ok", "not_registered"} for attempt in answer.attempts):
+            for key in dict.fromkeys((ref, parse_ref(answer.ref))):
+                cache.save(key, answer)
+
+
+async def _resolve_fresh(client: Client, refs: Sequence[Ref]) -> dict[Ref, Resolved | DoigetError]:
+    lookups = {ref: Lookup(ref, ref.id if ref.kind is RefKind.DOI else None) for ref in refs}
+    await _find_dois(client, list(lookups.values()))
+    await _ask_registries(client, list(lookups.values()))
+    await _ask_other_agencies(client, [lookup for lookup in lookups.values() if lookup.doi])
+    await _ask_unpaywall(client, list(lookups.values()))
+    return {ref: _conclude(lookup) for ref, lookup in lookups.items()}
+
+
+async def _find_dois(client: Client, lookups: Sequence[Lookup]) -> None:
+    """First round: expand shortDOIs, and find the DOIs of PMIDs and PMCIDs."""
+    shorts = [lookup for lookup in lookups if lookup.asked.kind is RefKind.SHORT_DOI]
+    medline = [lookup for lookup in lookups if lookup.asked.kind in {RefKind.PMID, RefKind.PMCID}]
+    tasks = {str(lookup.asked): _later(expand_short_doi, client, lookup.asked) for lookup in shorts}
+    if medline:
+        tasks["medline"] = _later(medline_works, client, [lookup.asked for lookup in medline])
+    answers = await gather(tasks)
+    for lookup in shorts:
+        answer = answers[str(lookup.asked)]
+        if isinstance(answer, DoigetError):
+            lookup.errors["doi.org"] = answer
+            lookup.is_unregistered = answer.reason == "not_registered"
+        else:
+            lookup.doi = answer.id if answer.kind is RefKind.DOI else f"10.48550/arxiv.{answer.id}"
+    for lookup in medline:
+        lookup.note("europepmc", answers["medline"], str(lookup.asked))
+        lookup.is_unregistered = not lookup.errors and "europepmc" not in lookup.found
+        lookup.doi = lookup.found["europepmc"][0].doi if "europepmc" in lookup.found else None
+
+
+async def _ask_registries(client: Client, lookups: Sequence[Lookup]) -> None:
+    """Second round, all side by side: the agencies for metadata, OpenAlex for open copies."""
+    arxiv = [lookup for lookup in lookups if lookup.asked.kind is RefKind.ARXIV]
+    with_doi = [lookup for lookup in lookups if lookup.doi]
+    datacite = [lookup for lookup in with_doi if is_datacite_prefix(str(lookup.doi))]
+    crossref = [lookup for lookup in with_doi if lookup not in datacite]
+    tasks: dict[str, Callable[[], Awaitable[Any]]] = {}
+    if crossref:
+        tasks["crossref"] = _later(_ask_crossref, client, _dois(crossref))
+    if datacite:
+        tasks["datacite"] = _later(datacite_works, client, _dois(datacite))
+    if with_doi:
+        tasks["openalex"] = _later(openalex_works, client, _dois(with_doi))
+    if arxiv:
+        tasks["arxiv"] = _later(_ask_arxiv, client, [lookup.asked for lookup in arxiv])
+    answers = await gather(tasks)
+    for source, group in (("crossref", crossref), ("datacite", datacite), ("openalex", with_doi)):
+        for lookup in group:
+            lookup.note(source, answers[source], str(lookup.doi))
+    for lookup in arxiv:
+        _note_arxiv(lookup, answers["arxiv"])
+
+
+def _dois(lookups: Sequence[Lookup]) -> list[str]:
+    return list(dict.fromkeys(str(lookup.doi) for lookup in lookups))
+
+
+async def _ask_crossref(client: Client, dois: Sequence[str]) -> dict[str, Parsed]:
+    """Ask for one DOI singly, which also follows aliases; for more in batches."""
+    if len(dois) > 1:
+        return await crossref_works(client, dois)
+    found = await crossref_work(client, dois[0])
+    return {dois[0]: found} if found else {}
+
+
+async def _ask_arxiv(client: Client, refs: Sequence[Ref]) -> dict[str, Any]:
+    """Ask arXiv's feed; where it does not answer, DataCite has the record of every arXiv paper."""
+    try:
+        return {"arxiv": await arxiv_works(client, refs), "error": None}
+    except DoigetError as error:
+        if error.reason in {"offline", "policy_file"}:
+            raise
+        dois = {str(ref): f"10.48550/arxiv.{ref.id.lower()}" for ref in refs}
+        answers = await gather({"datacite": _later(datacite_works, client, list(dict.fromkeys(dois.values())))})
+        found = {} if isinstance(answers["datacite"], DoigetError) else answers["datacite"]
+        return {"datacite": {ref: found[doi] for ref, doi in dois.items() if doi in found}, "error": error}
+
+
+def _note_arxiv(lookup: Lookup, answer: dict[str, Any] | DoigetError) -> None:
+    if isinstance(answer, DoigetError):
+        lookup.errors["arxiv"] = answer
+    elif answer["error"] is None:
+        lookup.note("arxiv", answer["arxiv"], str(lookup.asked))
+        lookup.is_unregistered = "arxiv" not in lookup.found
+    else:
+        lookup.errors["arxiv"] = answer["error"]
+        lookup.note("datacite", answer["datacite"], str(lookup.asked))
+
+
+async def _ask_other_agencies(client: Client, lookups: Sequence[Lookup]) -> None:
+    """Third round, for misses only: one look-up of the agency for all of them, then their agency."""
+    missed = [lookup for lookup in lookups if "crossref" in lookup.misses or "datacite" in lookup.misses]
+    if not missed:
+        return
+    agencies = (await gather({"agencies": _later(doi_agencies, client, _dois(missed))}))["agencies"]
+    if isinstance(agencies, DoigetError):
+        await _ask_datacite_instead(client, missed, agencies)
+        return
+    for lookup in missed:
+        lookup.is_unregistered = agencies[lookup.doi] is None
+    groups: dict[str, list[Lookup]] = {}
+    for lookup in missed:
+        agency = str(agencies[lookup.doi] or "")
+        source = {"": "", "Crossref": "crossref", "DataCite": "datacite"}.get(agency, "doi.org")
+        if source and not (source in lookup.misses and source == "datacite"):
+            groups.setdefault(source, []).append(lookup)
+    await _ask_by_agency(client, groups)
+
+
+async def _ask_datacite_instead(client: Client, missed: Sequence[Lookup], cause: DoigetError) -> None:
+    """Without doi.org's word try DataCite itself; what it lacks too stays unasked rather than unregistered."""
+    unasked = [lookup for lookup in missed if "datacite" not in lookup.misses]
+    answers = (await gather({"datacite": _later(datacite_works, client, _dois(unasked))}))["datacite"] if unasked else {}
+    for lookup in missed:
+        if lookup in unasked:
+            lookup.note("datacite", answers, str(lookup.doi))
+        if "datacite" not in lookup.found:
+            lookup.errors["doi.org"] = cause
+
+
+async def _ask_by_agency(client: Client, groups: Mapping[str, Sequence[Lookup]]) -> None:
+    """Ask DataCite for its batch, Crossref and the other agencies for one DOI at a time."""
+    tasks: dict[str, Callable[[], Awaitable[Any]]] = {}
+    if "datacite" in groups:
+        tasks["datacite"] = _later(datacite_works, client, _dois(groups["datacite"]))
+    # An alias is missing from Crossref's lists but not from its singles (apis.md §1).
+    tasks |= {f"crossref {doi}": _later(crossref_work, client, doi) for doi in _dois(groups.get("crossref", []))}
+    tasks |= {f"doi.org {doi}": _later(negotiated_work, client, doi) for doi in _dois(groups.get("doi.org", []))}
+    answers = await gather(tasks)
+    for lookup in groups.get("datacite", []):
+        lookup.note("datacite", answers["datacite"], str(lookup.doi))
+    for source in ("crossref", "doi.org"):
+        for lookup in groups.get(source, []):
+            answer = answers[f"{source} {lookup.doi}"]
+            if isinstance(answer, DoigetError) or answer is None:
+                lookup.note(source, answer or {}, str(lookup.doi))
+            else:
+                lookup.found[source] = answer
+                lookup.misses = [name for name in lookup.misses if name != source]
+
+
+async def _ask_unpaywall(client: Client, lookups: Sequence[Lookup]) -> None:
+    """Last round: Unpaywall knows a few copies that OpenAlex does not."""
+    if not client.config.email:
+        return
+    wanting = [
+        lookup for lookup in lookups
+        if "crossref" in lookup.found and not ("openalex" in lookup.found and lookup.found["openalex"][0].locations)
+    ]  # fmt: skip
+    dois = _dois(wanting)[:MAX_UNPAYWALL]
+    answers = await gather({doi: _later(unpaywall_work, client, doi) for doi in dois})
+    for lookup in wanting:
+        answer = answers.get(str(lookup.doi), {})
+        if isinstance(answer, DoigetError):
+            lookup.errors["unpaywall"] = answer
+        elif answer:
+            lookup.found["unpaywall"] = answer
+
+
+def _conclude(lookup: Lookup) -> Resolved | DoigetError:
+    """Make the answer for one ref out of all that its sources said."""
+    order = [name for name in RECORD_SOURCES if name in lookup.found]
+    if lookup.is_unregistered or not order:
+        return _failure(lookup)
+    works = [lookup.found[name][0] for name in order]
+    work = merge_works(*works)
+    if lookup.asked.kind is RefKind.ARXIV:
+        work = replace(work, arxiv_id=lookup.asked.id, arxiv_version=lookup.asked.version or work.arxiv_version)
+    warnings = [text for name in order[:1] for text in lookup.found[name][1]]
+    warnings += [f"{_title_of(name)} could not be asked ({error.reason}): {error.message}" for name, error in lookup.errors.items()]
+    if lookup.asked.kind is RefKind.DOI and lookup.asked.version:
+        warnings.append(f"Version {lookup.asked.version} was asked for; the record is that of the DOI.")
+    return Resolved(_canonical(lookup, work), work, order[0], warnings=tuple(warnings), attempts=lookup.attempts())
+
+
+def _title_of(source: str) -> str:
+    names = {"arxiv": "arXiv", "datacite": "DataCite", "openalex": "OpenAlex", "europepmc": "Europe PMC", "doi.org": "doi.org"}
+    return names.get(source, source.capitalize())
+
+
+def _canonical(lookup: Lookup, work: Work) -> str:
+    """Name the ref under which a work is kept: the DOI where there is one, the prime DOI for an alias."""
+    if lookup.asked.kind is RefKind.ARXIV:
+        return str(lookup.asked)
+    if lookup.doi:
+        record_doi = work.doi or lookup.doi
+        return str(parse_ref(record_doi))
+    return str(lookup.asked)
+
+
+def _failure(lookup: Lookup) -> DoigetError:
+    """Say why there is no record: the registry's no, or the error that a retry could cure first."""
+    attempts = [attempt_of(attempt) for attempt in lookup.attempts()]
+    if lookup.is_unregistered or not lookup.errors:
+        return DoigetError("not_registered", f"{lookup.asked} is not registered.", attempts=attempts, ref=str(lookup.asked))
+    worst = most_hopeful(list(lookup.errors.values()))
+    return DoigetError(worst.reason, worst.message, hint=worst.hint, retry_after_s=worst.retry_after_s, attempts=attempts, ref=str(lookup.asked))
+
+
+def most_hopeful(errors: Sequence[DoigetError]) -> DoigetError:
+    """Pick the error to report: what a retry could cure, then what a setting could, then the rest (spec §5)."""
+    order = (Disposition.RETRY, Disposition.CONFIGURE, Disposition.GIVE_UP, Disposition.FIX_INPUT)
+    return min(errors, key=lambda error: order.index(error.disposition))
+
+
+def attempt_of(attempt: Attempt) -> dict[str, Any]:
+    """Render an attempt for an answer."""
+    return {name: value for name, value in asdict(attempt).items() if value is not None}
+
+
+# ############################################################################
+# MARK: 10. Store
+# ############################################################################
+# The user's papers: `<store>/<safekey>.pdf` and `<store>/.metadata/<safekey>.toml`.
+# Uses: 1 Errors, 2 Identifiers, 3 Records, 4 Config, 5 Log.
+# Promises: any kill leaves an entry old or new; reading creates nothing and takes
+# no lock; paths come from `safekey(ref)` alone; what a person wrote survives.
+#
+# How a write stays whole. The record decides what exists: a PDF counts only if the
+# record names its size. Where a PDF and its record must change together, the new
+# record first waits as `.<safekey>.next.toml`; the rename of the PDF is the step
+# that counts; readers take the waiting record as soon as the PDF is the one it
+# names. `remove` moves the record first (that counts), then the PDF; `restore` goes
+# the way of a write. What a kill leaves is settled by the next write.
+
+SCHEMA_VERSION: Final = "1.0"
+TRASH_DAYS: Final = 30
+MAX_RECORD_BYTES: Final = 16_000_000
+HOUSEKEEPING_S: Final = 600.0
+RECORD_HEAD_BYTES: Final = 4096
+_KEY: Final = r"[a-z]+_[a-z0-9._-]{1,120}"
+_RECORD_NAME: Final = rf"({_KEY})\.toml"
+_PENDING_NAME: Final = rf"\.({_KEY})\.next\.toml"
+_PART_NAME: Final = rf"\.({_KEY})\.[0-9a-f]{{16}}\.part"
+_RECORD_PART_NAME: Final = rf"\.(?:\.({_KEY})\.next|({_KEY}))\.toml\.[0-9a-f]{{16}}\.part"
+_TRASH_NAME: Final = rf"({_KEY})\.([0-9]{{17}})\.[0-9a-f]{{16}}"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """What is known of the PDF of an entry."""
+
+    sha256: str
+    size_bytes: int
+    source: str | None = None
+    host: str | None = None
+    version: str | None = None  # publishedVersion, acceptedVersion, submittedVersion
+    license: str | None = None
+    fetched_at: str | None = None  # UTC, ISO 8601
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A record of the store, with its PDF if that is there. `file` and `pdf_path` are both known or both None."""
+
+    ref: str  # canonical
+    work: Work
+    source: str
+    citekey: str
+    tags: tuple[str, ...]
+    added_at: str  # UTC, ISO 8601
+    file: StoredFile | None
+    pdf_path: Path | None
+    record_path: Path
+    warnings: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)  # keys and tables a person added
+
+
+_KNOWN_KEYS: Final = ("schema_version", "ref", "citekey", "source", "added_at", "tags", "file", "work")
+
+
+class Store:
+    """A folder of papers (spec §7). `problems` names the records that could not be read, each with the reason."""
+
+    def __init__(self, root: Path, log: AccessLog, clock: Callable[[], float] = time.time) -> None:
+        self.root = root
+        self.log = log
+        self.metadata = root / ".metadata"
+        self.trash_folder = self.metadata / ".trash"
+        self.problems: dict[str, str] = {}
+        self._clock = clock  # seconds since 1970
+        self._citekeys: dict[str, str] = {}  # of the names seen so far
+        self._heads: dict[str, tuple[int, str]] = {}  # name: mtime, added_at
+        self._tidied_at: float | None = None
+
+    # ---- where things are ----
+
+    def pdf_path(self, ref: Ref) -> Path:
+        """Return where the PDF of a ref is kept, whether there is one or not."""
+        return self.root / f"{safekey(ref)}.pdf"
+
+    def record_path(self, ref: Ref) -> Path:
+        """Return where the record of a ref is kept, whether there is one or not."""
+        return self._record_path(safekey(ref))
+
+    def lock_path(self, ref: Ref) -> Path:
+        """Return the lock to hold while the PDF of a ref is downloaded or added."""
+        return self._lock_path("get", safekey(ref))
+
+    def _record_path(self, key: str) -> Path:
+        return self.metadata / f"{key}.toml"
+
+    def _pending_path(self, key: str) -> Path:
+        return self.metadata / f".{key}.next.toml"
+
+    def _lock_path(self, what: str, key: str) -> Path:
+        # One hidden folder of their own: taking a lock does not move the mtime the index watches.
+        return self.metadata / ".locks" / f"{what}.{key}.lock"
+
+    # ---- reading ----
+
+    def load(self, ref: Ref) -> Entry | None:
+        """Return the entry of exactly this ref, or None; a record that cannot be used is noted in `problems`."""
+        return self._load_key(safekey(ref))
+
+    def find(self, ref: Ref) -> Entry | None:
+        """Return the entry of a ref; an arXiv id without version and PDF of its own finds its newest stored version."""
+        entry = self.load(ref)
+        if ref.kind is not RefKind.ARXIV or ref.version is not None or (entry and entry.pdf_path):
+            return entry
+        versions = [found for number in range(200, 0, -1) if (found := self._load_version(ref, number)) is not None]
+        best = next((found for found in versions if found.pdf_path), None)
+        return best or entry or next(iter(versions), None)
+
+    def _load_version(self, ref: Ref, number: int) -> Entry | None:
+        key = safekey(replace(ref, version=number))
+        if not (os.path.lexists(self._record_path(key)) or os.path.lexists(self._pending_path(key))):
+            return None
+        return self._load_key(key)
+
+    def scan(self) -> Iterator[Entry]:
+        """Yield every readable entry, in the order of their keys; the others are noted in `problems`."""
+        for key in sorted(self._keys()):
+            entry = self._load_key(key)
+            if entry is not None:
+                yield entry
+
+    def recent(self, limit: int, cursor: str | None = None) -> tuple[list[Entry], int, str | None]:
+        """Return up to `limit` entries, newest first, the number of all, and the cursor of the next page or None.
+
+        The cursor names a place, not a number: entries added meanwhile shift nothing. Raises INVALID_ARGUMENT
+        (bad_cursor).
+        """
+        place = parse_cursor(cursor) if cursor is not None else None
+        order = sorted(self._added_at().items(), key=lambda item: (item[1], item[0]), reverse=True)
+        after = [item for item in order if place is None or (item[1], item[0]) < place]
+        entries: list[Entry] = []
+        for count, (key, added_at) in enumerate(after, 1):
+            entry = self._load_key(key)
+            if entry is not None:
+                entries.append(entry)
+            if len(entries) == limit:
+                return entries, len(order), render_cursor(added_at, key) if count < len(after) else None
+        return entries, len(order), None
+
+    def _keys(self) -> set[str]:
+        is_record = re.compile(f"{_RECORD_NAME}|{_PENDING_NAME}").fullmatch
+        return {match[1] or match[2] for name in _names(self.metadata) if (match := is_record(name))}
+
+    def _added_at(self) -> dict[str, str]:
+        """Map every key to its date; only records that changed since the last call are read."""
+        found: dict[str, tuple[int, str]] = {}
+        for key in self._keys():
+            with suppress(OSError):  # gone again, or not readable: no entry then
+                changed_ns = self._record_path(key).lstat().st_mtime_ns
+                known = self._heads.get(key)
+                if known is None or known[0] != changed_ns:
+                    added_at = _iso(_head_value(self._record_path(key), "added_at"))
+                    known = changed_ns, added_at or utc_now(changed_ns / 1e9)
+                found[key] = known
+        self._heads = found
+        return {key: added_at for key, (_, added_at) in found.items()}
+
+    def _load_key(self, key: str) -> Entry | None:
+        path = self._record_path(key)
+        try:
+            table = self._current(key)
+        except (ValueError, DoigetError) as exc:
+            self.problems[path.name] = exc.message if isinstance(exc, DoigetError) else str(exc)
+            return None
+        self.problems.pop(path.name, None)
+        return self._entry_of(key, table) if table is not None else None
+
+    def _current(self, key: str) -> dict[str, Any] | None:
+        """Read the record that counts; ValueError for one whose content is of no use, STORE_ERROR for no access."""
+        pending = self._pending_path(key)
+        if os.path.lexists(pending):
+            with suppress(ValueError, DoigetError):  # then it does not count, and the next write removes it
+                waiting = _load_record(pending, key)
+                if waiting is not None and self._holds_pdf_of(key, waiting):
+                    return waiting
+        return _load_record(self._record_path(key), key)
+
+    def _holds_pdf_of(self, key: str, table: Mapping[str, Any]) -> bool:
+        """Say whether the PDF in place is, byte for byte, the one a record names."""
+        file = _file_of(table)
+        return file is not None and _is_file_of(self.root / f"{key}.pdf", file)
+
+    def _entry_of(self, key: str, table: Mapping[str, Any]) -> Entry:
+        pdf = self.root / f"{key}.pdf"
+        file = _file_of(table)
+        warnings = []
+        if _major(table) > _major({}):
+            warnings.append("This record was written by a newer doiget; it is read, but not changed.")
+        fault = _pdf_fault(pdf, file) if file is not None else ""
+        if fault:
+            warnings.append(fault)
+        there = file is not None and not fault
+        return Entry(
+            ref=parse_ref(table["ref"]).canonical,
+            work=work_from_dict(table.get("work")),
+            source=clean_line(table.get("source")) or "unknown",
+            citekey=clean_line(table.get("citekey"), 200) or "",
+            tags=_tags_of(table),
+            added_at=_iso(table.get("added_at")) or "",
+            file=file if there else None,
+            pdf_path=pdf if there else None,
+            record_path=self._record_path(key),
+            warnings=tuple(warnings),
+            extra={name: value for name, value in table.items() if name not in _KNOWN_KEYS},
+        )
+
+    # ---- writing ----
+
+    def new_part(self, ref: Ref) -> PartFile:
+        """Open a part for the PDF of a ref; raise STORE_ERROR (locked while another process is at the same PDF).
+
+        Housekeeping takes a part for a dead writer's when its lock is free. So the part takes the lock of the ref,
+        unless this process holds it already.
+        """
+        make_folder(self.root, 0o755)
+        lock = try_lock(self.lock_path(ref))
+        if lock is None and not is_held_here(self.lock_path(ref)):
+            raise DoigetError("locked", f"Another process is writing {self.pdf_path(ref)}.")
+        try:
+            return PartFile(self.pdf_path(ref), lock=lock)
+        except BaseException:
+            if lock is not None:
+                lock.release()
+            raise
+
+    def save(
+        self,
+        resolved: Resolved,
+        file: StoredFile | None = None,
+        tags: Sequence[str] | None = None,
+        part: PartFile | None = None,
+    ) -> Entry:
+        """Put a work into the store, with the PDF in `part` (described by `file`) if there is one; returns its entry.
+
+        What is known stays where the new record knows nothing; `tags` replace the old ones unless None. Raises
+        STORE_ERROR (not_writable, disk_full, locked, newer_schema, log_unwritable), and then nothing has changed. The
+        part is used up either way.
+        """
+        try:
+            return self._save(parse_ref(resolved.ref), resolved, file, tags, part)
+        finally:
+            if part is not None:
+                part.discard()
+
+    def _save(
+        self,
+        ref: Ref,
+        resolved: Resolved,
+        file: StoredFile | None,
+        tags: Sequence[str] | None,
+        part: PartFile | None,
+    ) -> Entry:
+        key = safekey(ref)
+        if part is not None:
+            if file is None or (file.size_bytes, part.target) != (part.size, self.pdf_path(ref)):
+                raise ValueError("the part is not the file described")
+            part.finish()  # what can fail for want of space fails before anything is said or seen
+        self._tidy()
+        with self._writing(key):
+            old = self._readable(key)
+            table = _merged_table(old or {}, resolved, file, tags)
+            table["ref"] = ref.canonical
+            table.setdefault("added_at", utc_now(self._clock()))
+            self._put(key, old, table, part)
+        return self._entry_of(key, table)
+
+    def save_tags(self, ref: Ref, tags: Sequence[str]) -> Entry:
+        """Replace the tags of an entry; raises NOT_FOUND (no_pdf_in_store) without one, STORE_ERROR."""
+        self._tidy()
+        with self._writing(key := safekey(ref)):
+            old = self._existing(key, ref)
+            table = {**old, "tags": list(_clean_tags(tags))}
+            self._put(key, old, table, None)
+        return self._entry_of(key, table)
+
+    @contextmanager
+    def _writing(self, key: str) -> Iterator[None]:
+        """Hold the lock of a record, with nothing half-done left of it."""
+        make_folder(self.metadata, 0o755)
+        # SECURITY: a planted link must not lead our writes out of the store. (The store itself may be one.)
+        if self.metadata.is_symlink() or self.trash_folder.is_symlink():
+            raise DoigetError("not_writable", f"{self.metadata} is or holds a symbolic link; nothing is written there.")
+        with hold_lock(self._lock_path("put", key)):
+            self._settle(key)
+            yield
+
+    def _readable(self, key: str) -> dict[str, Any] | None:
+        """Read the record before a write. One whose content is of no use goes to the trash, for a person to mend."""
+        try:
+            old = _load_record(self._record_path(key), key)
+        except ValueError:
+            self.log.append("store_set_aside", file=f".metadata/{key}.toml")
+            self._move_to_trash(key, record=True, pdf=False)
+            return None
+        if old is not None and _major(old) > _major({}):
+            raise DoigetError("newer_schema", f"The record {key}.toml was written by a newer doiget; it is left alone.")
+        return old
+
+    def _existing(self, key: str, ref: Ref) -> dict[str, Any]:
+        try:
+            old = _load_record(self._record_path(key), key)
+        except ValueError as exc:
+            raise DoigetError("not_writable", f"{exc} Correct it in an editor, or delete the file.") from exc
+        if old is None:
+            raise DoigetError("no_pdf_in_store", f"The store holds no entry for {ref}.")
+        if _major(old) > _major({}):
+            raise DoigetError("newer_schema", f"The record {key}.toml was written by a newer doiget; it is left alone.")
+        return old
+
+    def _put(self, key: str, old: dict[str, Any] | None, table: dict[str, Any], part: PartFile | None) -> None:
+        """Log the change, then make it; assigns the citekey where there is none. Holds the record's lock."""
+        if part is None and table == old:
+            return
+        if not clean_line(table.get("citekey")):
+            # Uniqueness is a matter of the whole store: from the choice until the record is there.
+            with hold_lock(self._lock_path("all", "store")):
+                table["citekey"] = self._new_citekey(key, work_from_dict(table.get("work")))
+                self._install(key, table, part)
+        else:
+            self._install(key, table, part)
+
+    def _install(self, key: str, table: dict[str, Any], part: PartFile | None) -> None:
+        data = render_toml(_in_order(table))
+        file = _file_of(table) if part is not None else None
+        self.log.append(
+            "store_write",
+            ref=table["ref"],
+            citekey=table["citekey"],
+            file=f"{key}.pdf" if file else None,
+            sha256=file.sha256 if file else None,
+            size_bytes=file.size_bytes if file else None,
+            source=file.source if file else table["source"],
+            license=file.license if file else None,
+        )
+        if part is None:
+            write_atomic(self._record_path(key), data, 0o644)
+            return
+        self._install_pdf(key, data, part.commit)
+
+    def _install_pdf(self, key: str, data: bytes, put_in_place: Callable[[], None]) -> None:
+        """Change a PDF and its record together; `put_in_place` renames the PDF, which is the step that counts."""
+        write_atomic(self._pending_path(key), data, 0o644)
+        try:
+            self._set_pdf_aside(key)
+            put_in_place()
+        except BaseException:
+            self._settle_pending(key)
+            raise
+        with disk_errors("write", self._record_path(key)):
+            replace_file(self._pending_path(key), self._record_path(key))
+        sync_folder(self.metadata)
+
+    def _set_pdf_aside(self, key: str) -> None:
+        """Move a PDF the record does not name (a person's, or an edited one) to the trash instead of over it."""
+        pdf = self.root / f"{key}.pdf"
+        try:
+            file = _file_of(_load_record(self._record_path(key), key) or {})
+        except ValueError:
+            file = None
+        if is_regular_file(pdf) and (file is None or _pdf_fault(pdf, file)):
+            self.log.append("store_set_aside", file=pdf.name)
+            self._move_to_trash(key, record=False, pdf=True)
+
+    def _move_to_trash(self, key: str, *, record: bool, pdf: bool) -> Path:
+        """Move files of a key into a new folder of the trash; the record goes first, for its move is what counts."""
+        stamp = re.sub(r"\D", "", utc_now(self._clock()))
+        folder = self.trash_folder / f"{key}.{stamp}.{random_name()}"
+        make_folder(folder, 0o755)
+        moves = [(self._record_path(key), "record.toml", record), (self.root / f"{key}.pdf", "paper.pdf", pdf)]
+        with disk_errors("move to the trash", folder):
+            for path, name, wanted in moves:
+                if wanted and is_regular_file(path):
+                    replace_file(path, folder / name)
+        for changed in (folder, self.metadata, self.root):
+            sync_folder(changed)
+        return folder
+
+    # ---- what a kill left ----
+
+    def _settle(self, key: str) -> None:
+        """Finish or undo what a killed writer left of a key. Holds the record's lock."""
+        self._settle_pending(key)
+        folders = self._trash_of(key)
+        if not folders:
+            return
+        try:
+            live = _load_record(self._record_path(key), key)
+        except ValueError:
+            return
+        for folder in folders:
+            self._settle_trash(key, folder, live)
+
+    def _settle_pending(self, key: str) -> None:
+        pending = self._pending_path(key)
+        if not os.path.lexists(pending):
+            return
+        counts = False
+        with suppress(ValueError, DoigetError):  # a damaged one never counted
+            waiting = _load_record(pending, key)
+            counts = waiting is not None and self._holds_pdf_of(key, waiting)
+        with disk_errors("write", self._record_path(key)):
+            if counts:
+                replace_file(pending, self._record_path(key))
+            else:
+                pending.unlink()
+        sync_folder(self.metadata)
+
+    def _settle_trash(self, key: str, folder: Path, live: Mapping[str, Any] | None) -> None:
+        """Finish a removal whose PDF is still in place, or a restoration whose trash is still there."""
+        pdf = self.root / f"{key}.pdf"
+        try:
+            table = _load_record(folder / "record.toml", key)
+        except (ValueError, DoigetError):
+            return
+        if table is None or os.path.lexists(folder / "paper.pdf"):
+            return
+        file = _file_of(table)
+        if live is None and file is not None and _is_file_of(pdf, file):
+            with disk_errors("move to the trash", pdf):
+                replace_file(pdf, folder / "paper.pdf")
+        elif live is not None and _identity(live) == _identity(table):
+            _remove_trash(folder)
+
+    # ---- the trash ----
+
+    def remove(self, ref: Ref) -> dict[str, Any]:
+        """Move an entry to the trash.
+
+        Returns `ref`, `citekey`, `title`, `had_pdf`, `trash_path`, `purged_after` and `undo` (a command). Raises NOT_FOUND (no_pdf_in_store) where there is none, STORE_ERROR.
+        """
+        key = safekey(ref)
+        if not (os.path.lexists(self._record_path(key)) or os.path.lexists(self._pending_path(key))):
+            raise DoigetError("no_pdf_in_store", f"The store holds no entry for {ref}.")
+        self._tidy()
+        with self._writing(key):
+            entry = self._entry_of(key, self._existing(key, ref))
+            self.log.append("store_remove", ref=entry.ref, citekey=entry.citekey, had_pdf=entry.pdf_path is not None)
+            folder = self._move_to_trash(key, record=True, pdf=True)
+        return {
+            "ref": entry.ref,
+            "citekey": entry.citekey,
+            "title": entry.work.title,
+            "had_pdf": (folder / "paper.pdf").exists(),
+            "trash_path": str(folder),
+            "purged_after": utc_now(self._clock() + TRASH_DAYS * 86400),
+            "undo": f"doiget restore {entry.ref}",
+        }
+
+    def restore(self, ref: Ref) -> Entry:
+        """Bring the newest removed entry of a ref back, with its PDF.
+
+        A record without PDF that came since is united with it. Raises NOT_FOUND (no_pdf_in_store) where the trash
+        holds none, INVALID_ARGUMENT (schema) where the store holds a PDF of the ref again, STORE_ERROR.
+        """
+        key = safekey(ref)
+        if not self._trash_of(key):
+            raise DoigetError("no_pdf_in_store", f"The trash holds nothing of {ref}.")
+        self._tidy()
+        with self._writing(key):
+            folder, table = self._restorable(key, ref)
+            live = self._readable(key)
+            if live is not None and self._entry_of(key, live).pdf_path is not None:
+                raise DoigetError("schema", f"The store holds {ref} again; remove that entry first.")
+            table = _united_tables(live, table) if live is not None else table
+            self.log.append("store_restore", ref=table["ref"], citekey=clean_line(table.get("citekey")))
+            self._put_back(key, folder, table)
+        return self._entry_of(key, table)
+
+    def _restorable(self, key: str, ref: Ref) -> tuple[Path, dict[str, Any]]:
+        for folder in self._trash_of(key):
+            with suppress(ValueError):  # a record set aside because it was damaged
+                table = _load_record(folder / "record.toml", key)
+                if table is not None:
+                    return folder, table
+        raise DoigetError("no_pdf_in_store", f"The trash holds nothing of {ref}.")
+
+    def _put_back(self, key: str, folder: Path, table: dict[str, Any]) -> None:
+        data, pdf = render_toml(_in_order(table)), self.root / f"{key}.pdf"
+
+        def put_in_place() -> None:
+            with disk_errors("restore", pdf):
+                replace_file(folder / "paper.pdf", pdf)
+            sync_folder(self.root)
+
+        file = _file_of(table)
+        if file is not None and _is_file_of(folder / "paper.pdf", file):
+            self._install_pdf(key, data, put_in_place)
+        else:
+            write_atomic(self._record_path(key), data, 0o644)
+            if is_regular_file(folder / "paper.pdf") and not os.path.lexists(pdf):
+                put_in_place()  # edited in place before it was removed: it comes back, though it does not count
+        _remove_trash(folder)
+
+    def trash(self) -> list[dict[str, Any]]:
+        """List removed entries, newest first: `ref`, `citekey`, `title`, `has_pdf`, `removed_at`, `purged_after`."""
+        listed = []
+        for stamp, key, folder in sorted(self._trash_folders(), reverse=True):
+            with suppress(ValueError, DoigetError):
+                table = _load_record(folder / "record.toml", key)
+                if table is not None:
+                    entry = self._entry_of(key, {**table, "file": {}})
+                    listed.append({
+                        "ref": entry.ref,
+                        "citekey": entry.citekey,
+                        "title": entry.work.title,
+                        "has_pdf": is_regular_file(folder / "paper.pdf"),
+                        "removed_at": utc_now(stamp),
+                        "purged_after": utc_now(stamp + TRASH_DAYS * 86400),
+                    })  # fmt: skip
+        return listed
+
+    def _trash_folders(self) -> Iterator[tuple[float, str, Path]]:
+        """Yield (time of removal, key, folder) of what is in the trash."""
+        for name in _names(self.trash_folder):
+            match = re.fullmatch(_TRASH_NAME, name)
+            # SECURITY: a symlink is no folder of ours; nothing is moved into or deleted from one.
+            if match and not (self.trash_folder / name).is_symlink():
+                date = re.sub(r"(....)(..)(..)(..)(..)(..)(...)", r"\1-\2-\3T\4:\5:\6.\7Z", match[2])
+                stamp = parse_utc(date)
+                if stamp is not None:
+                    yield stamp, match[1], self.trash_folder / name
+
+    def _trash_of(self, key: str) -> list[Path]:
+        return [folder for _, found, folder in sorted(self._trash_folders(), reverse=True) if found == key]
+
+    # ---- housekeeping ----
+
+    def _tidy(self) -> None:
+        """Clear away what killed writers left and what lay in the trash for 30 days; at most every 10 minutes."""
+        now = time.monotonic()
+        if self._tidied_at is not None and now - self._tidied_at < HOUSEKEEPING_S:
+            return
+        self._tidied_at = now
+        self._tidy_names(self.root, "get", _PART_NAME)
+        self._tidy_names(self.metadata, "put", _RECORD_PART_NAME)
+        self._tidy_names(self.metadata, "put", _PENDING_NAME)
+        for name in _names(self.metadata / ".locks"):
+            self._tidy_lock(self.metadata / ".locks" / name)
+        for stamp, key, folder in list(self._trash_folders()):
+            self._tidy_trash(stamp, key, folder)
+
+    def _tidy_names(self, folder: Path, what: str, pattern: str) -> None:
+        for name in _names(folder):
+            match = re.fullmatch(pattern, name)
+            if match is None:
+                continue
+            key = next(group for group in match.groups() if group)
+            with suppress(DoigetError), self._free(what, key) as is_free:  # a leftover that stays harms no one
+                if is_free and pattern == _PENDING_NAME:
+                    self._settle_pending(key)
+                elif is_free:
+                    remove_file(folder / name)
+
+    def _tidy_lock(self, path: Path) -> None:
+        with suppress(OSError, DoigetError):
+            if path.suffix == ".lock" and time.time() - path.lstat().st_mtime > HOUSEKEEPING_S:
+                lock = try_lock(path)
+                if lock is not None:
+                    lock.release()  # which removes the file
+
+    def _tidy_trash(self, stamp: float, key: str, folder: Path) -> None:
+        is_old = self._clock() - stamp > TRASH_DAYS * 86400
+        if not is_old and os.path.lexists(folder / "paper.pdf"):
+            return
+        with suppress(DoigetError), self._free("put", key) as is_free:
+            if is_free and is_old:
+                self.log.append("store_purge", file=f".metadata/.trash/{folder.name}")
+                _remove_trash(folder)
+            elif is_free:
+                self._settle(key)
+
+    @contextmanager
+    def _free(self, what: str, key: str) -> Iterator[bool]:
+        """Hold a lock if it is free, and say whether it was: a living writer is never disturbed."""
+        lock = try_lock(self._lock_path(what, key))
+        try:
+            yield lock is not None
+        finally:
+            if lock is not None:
+                lock.release()
+
+    # ---- citekeys ----
+
+    def _new_citekey(self, key: str, work: Work) -> str:
+        """Choose the citekey of a new entry. Holds the lock of the store.
+
+        A key in the trash stays taken, so that restoring moves nothing; a work that comes back gets its own again.
+        """
+        taken = self._taken_citekeys()
+        own = [taken.pop(name) for name in list(taken) if _trash_key(name) == key]
+        others = {citekey.lower() for citekey in taken.values()}
+        free = (citekey for citekey in own if citekey and citekey.lower() not in others)
+        return next(free, "") or make_citekey(work, others)
+
+    def _taken_citekeys(self) -> dict[str, str]:
+        """Map the names of records, in the store and in its trash, to their citekeys; only new names are read."""
+        names = {f"{key}.toml" for key in self._keys()}
+        names |= {f".trash/{folder.name}/record.toml" for _, _, folder in self._trash_folders()}
+        for name in self._citekeys.keys() - names:
+            del self._citekeys[name]
+        for name in names - self._citekeys.keys():
+            citekey = clean_line(_head_value(self.metadata / name, "citekey"), 200)
+            if citekey is not None or os.path.lexists(self.metadata / name):
+                self._citekeys[name] = citekey or ""
+        return dict(self._citekeys)
+
+
+# ---- records as tables ----
+
+
+def _load_record(path: Path, key: str) -> dict[str, Any] | None:
+    """Read a record; None without one, ValueError (a sentence) for no use, STORE_ERROR for no access or a symlink."""
+    data = load_bytes(path, MAX_RECORD_BYTES)
+    if data is None:
+        return None
+    try:
+        table = parse_toml(data)
+    except ValueError as exc:
+        raise ValueError(f"The record {path.name} is not valid TOML.") from exc
+    try:
+        ref = parse_ref(str(table.get("ref", "")))
+    except DoigetError as exc:
+        raise ValueError(f"The record {path.name} names no reference.") from exc
+    # SECURITY: a record speaks for the files of its own key only, whatever it says.
+    if safekey(ref) != key:
+        raise ValueError(f"The record {path.name} is for another reference ({ref}) and is not used.")
+    return table
+
+
+def _major(table: Mapping[str, Any]) -> int:
+    match = re.match(r"\d{1,6}", str(table.get("schema_version", SCHEMA_VERSION)))
+    return int(match[0]) if match else 1
+
+
+def _file_of(table: Mapping[str, Any]) -> StoredFile | None:
+    raw = as_dict(table.get("file"))
+    sha256, size = clean_line(raw.get("sha256")), as_int(raw.get("size_bytes"))
+    if sha256 is None or size is None or size <= 0:
+        return None
+    return StoredFile(
+        sha256=sha256.lower(),
+        size_bytes=size,
+        source=clean_line(raw.get("source")),
+        host=clean_line(raw.get("host")),
+        version=clean_line(raw.get("version")),
+        license=clean_line(raw.get("license")),
+        fetched_at=_iso(raw.get("fetched_at")),
+    )
+
+
+def _identity(table: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    file = _file_of(table)
+    return file.sha256 if file else None, _iso(table.get("added_at"))
+
+
+def _pdf_fault(path: Path, file: StoredFile) -> str:
+    """Say in a sentence why a PDF does not count as the one its record names; empty if it does."""
+    # SECURITY: a symlink could lead anywhere; it is never followed.
+    try:
+        found = path.lstat()
+        if not stat.S_ISREG(found.st_mode):
+            return f"{path.name} is not a plain file and is not used."
+        if found.st_size != file.size_bytes:
+            return f"{path.name} is not the file that was stored: its size differs."
+        fd = os.open(path, os.O_RDONLY | _COMMON_FLAGS)
+        try:
+            head = os.read(fd, PDF_HEAD_BYTES)
+        finally:
+            os.close(fd)
+    except FileNotFoundError:
+        return f"{path.name} is missing."
+    except OSError:
+        return f"{path.name} cannot be read."
+    return "" if b"%PDF-" in head else f"{path.name} is no PDF and is not used."
+
+
+def _is_file_of(path: Path, file: StoredFile) -> bool:
+    """Say whether a path holds exactly the bytes of a stored file."""
+    import hashlib
+
+    digest = hashlib.sha256()
+    if not is_regular_file(path):
+        return False
+    with disk_errors("read", path), path.open("rb") as body:
+        if os.fstat(body.fileno()).st_size != file.size_bytes:
+            return False
+        while block := body.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest() == file.sha256
+
+
+def _merged_table(
+    old: Mapping[str, Any], resolved: Resolved, file: StoredFile | None, tags: Sequence[str] | None
+) -> dict[str, Any]:
+    """Lay a new record over an old one: unknown never overwrites known, and foreign keys and tables stay."""
+    known = work_from_dict(old.get("work"))
+    work = merge_works(resolved.work, known)
+    table: dict[str, Any] = {"schema_version": SCHEMA_VERSION, **old, "ref": resolved.ref}
+    table["source"] = old.get("source", "store") if resolved.source == "store" else resolved.source
+    table["work"] = _work_table(as_dict(old.get("work")), known, work)
+    if tags is not None:
+        table["tags"] = list(_clean_tags(tags))
+    table.setdefault("tags", [])
+    if file is not None:
+        own = {item.name for item in fields(StoredFile)}
+        foreign = {name: value for name, value in as_dict(old.get("file")).items() if name not in own}
+        table["file"] = {**_without_none({name: getattr(file, name) for name in own}), **foreign}
+    return table
+
+
+def _united_tables(live: Mapping[str, Any], removed: Mapping[str, Any]) -> dict[str, Any]:
+    """Unite a record without PDF with the removed one that comes back: the newer metadata, the older rest."""
+    work = merge_works(work_from_dict(live.get("work")), work_from_dict(removed.get("work")))
+    table = {**live, **removed, "source": live.get("source", removed.get("source"))}
+    table["citekey"] = clean_line(live.get("citekey")) or removed.get("citekey", "")
+    table["tags"] = list(dict.fromkeys([*_tags_of(removed), *_tags_of(live)]))
+    raw = {**as_dict(removed.get("work")), **as_dict(live.get("work"))}
+    return {**table, "work": _work_table(raw, work_from_dict(raw), work)}
+
+
+def _work_table(raw: Mapping[str, Any], known: Work, work: Work) -> dict[str, Any]:
+    """Render a work over the table it was read from (as `known`), with what a person added or mistyped there."""
+    foreign = {name: value for name, value in raw.items() if getattr(known, name, None) in (None, ())}
+    return {**foreign, **{name: _kept(raw.get(name), value) for name, value in work_to_dict(work).items()}}
+
+
+def _kept(old: Any, new: Any) -> Any:
+    if isinstance(old, dict) and isinstance(new, dict):
+        return old if all(old.get(name) == value for name, value in new.items()) else new
+    if isinstance(old, list) and isinstance(new, list):
+        return [_kept(old[place], item) if place < len(old) else item for place, item in enumerate(new)]
+    return new
+
+
+def _in_order(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Put plain keys above tables (TOML wants it) and ours first, where a quick look finds them."""
+    names = [name for name in _KNOWN_KEYS if name in table] + [name for name in table if name not in _KNOWN_KEYS]
+    return {name: table[name] for name in sorted(names, key=lambda name: _is_table(table[name]))}
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value))
+
+
+def _tags_of(table: Mapping[str, Any]) -> tuple[str, ...]:
+    return _clean_tags(as_list(table.get("tags")))
+
+
+def _clean_tags(tags: Sequence[object]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(tag for item in tags if (tag := clean_line(item, 100))))
+
+
+def _iso(value: object) -> str | None:
+    seconds = parse_utc(value)
+    return utc_now(seconds) if seconds is not None else None
+
+
+def _head_value(path: Path, name: str) -> Any:
+    """Find a top-level text of a record by a look at its first lines; parse the whole only where that fails."""
+    with suppress(ValueError, DoigetError, OSError):  # a record of no use has no such value
+        fd = os.open(path, os.O_RDONLY | _COMMON_FLAGS | getattr(os, "O_NONBLOCK", 0))
+        try:
+            head = os.read(fd, RECORD_HEAD_BYTES)
+        finally:
+            os.close(fd)
+        match = re.match(rb"(?:(?!\[)[^\n]*\n)*?%s = \"([^\"\\\n]*)\"\n" % name.encode(), head)
+        if match:
+            return match[1].decode()
+        return parse_toml(load_bytes(path, MAX_RECORD_BYTES) or b"").get(name)
+    return None
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - names are all it takes, at 100,000 entries
+    except OSError:  # absent or not readable: then it holds nothing for us
+        return []
+
+
+def _trash_key(name: str) -> str:
+    match = re.fullmatch(rf"\.trash/{_TRASH_NAME}/record\.toml", name)
+    return match[1] if match else ""
+
+
+def _remove_trash(folder: Path) -> None:
+    """Delete a folder of the trash: its own two names only, the record first."""
+    remove_file(folder / "record.toml")
+    remove_file(folder / "paper.pdf")
+    with suppress(OSError):  # a person put something else there: it stays
+        folder.rmdir()
+
+
+# ---- cursors ----
+
+
+def render_cursor(added_at: str, key: str) -> str:
+    """Render a place in the order of dates as an opaque cursor."""
+    import base64
+
+    return base64.urlsafe_b64encode(json.dumps(["recent", added_at, key]).encode()).decode().rstrip("=")
+
+
+def parse_cursor(cursor: str) -> tuple[str, str]:
+    """Read a cursor of `render_cursor` back as (added_at, key); raises INVALID_ARGUMENT (bad_cursor)."""
+    import base64
+
+    try:
+        kind, added_at, key = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
+    except (ValueError, TypeError, RecursionError) as exc:
+        raise DoigetError("bad_cursor") from exc
+    if kind != "recent" or not (isinstance(added_at, str) and isinstance(key, str) and re.fullmatch(_KEY, key)):
+        raise DoigetError("bad_cursor")
+    return added_at, key
+
+
+# ---- how a citekey is made ----
+
+MAX_CITEKEY_NAME: Final = 30
+MAX_CITEKEY_WORD: Final = 20
+#: Letters that do not come apart into a base letter and a mark; one rule, whatever the language (case BX-04).
+_FOLDED_LETTERS: Final = str.maketrans(
+    {
+        "ł": "l", "ø": "o", "æ": "ae", "œ": "oe", "đ": "d", "ð": "d", "þ": "th", "ħ": "h", "ŋ": "ng", "ŧ": "t",
+        "ə": "e", "\u0131": "i", "\u2018": "'", "\u2019": "'", "\u02bc": "'",
+    }
+)  # fmt: skip
+#: English, German, French, Spanish: articles, and the small words titles begin with.
+_STOP_WORDS: Final = frozenset(
+    """
+    a an the and or of on in to for from by with at as is are was be do does how what why when where which who can some
+    its it this that these those toward towards into over under via using new not no
+    der die das den dem des ein eine einer eines einem einen und oder zu zur zum im in am auf aus bei mit nach von vom
+    uber ueber fur fuer wie was warum ist sind durch unter gegen als
+    le la les l un une des du de d et ou a au aux en dans sur pour par avec sans chez est sont que qui comment ce cette
+    el la los las lo un una unos unas y o del al en con por para sobre sin es son como entre desde hacia
+    """.split()  # noqa: SIM905 - a list of 150 literals hides its words
+)
+
+
+def make_citekey(work: Work, taken: Container[str] = frozenset()) -> str:
+    """Make a BibTeX key `familyYEARword` in lower-case ASCII that is not in `taken` (lower case).
+
+    Matches ^[a-z][a-z0-9]*$; `nd` stands for no year; collisions get a, b, … z, aa. Depends on the work alone.
+    """
+    name = _citekey_name(work)
+    base = f"{name}{work.year if work.year is not None else 'nd'}{_title_word(work.title)}"
+    number = 0
+    key = base
+    while key in taken:
+        number += 1
+        key = base + _letters(number)
+    return key
+
+
+def _citekey_name(work: Work) -> str:
+    """Pick who stands for the work: author, editor, institution, publisher or journal; never nothing."""
+    people = [author.family or author.literal or author.given for author in (*work.authors[:1], *work.editors[:1])]
+    for name in (*people, work.institution, work.publisher, work.container_title):
+        plain = re.sub(r"[^a-z0-9]", "", _fold_ascii(name or ""))[:MAX_CITEKEY_NAME]
+        if plain:
+            return plain if plain[0].isalpha() else f"x{plain}"
+    return "anon"
+
+
+def _title_word(title: str | None) -> str:
+    """Pick the first word of a title that says something."""
+    found = re.findall(r"[a-z0-9']+", _fold_ascii(title or ""))
+    words = [re.sub(r"^(?:[ldjnmtsc]|qu)'(?=\w{2})|'", "", word) for word in found]  # l'amour is amour, don't is dont
+    telling = [word for word in words if len(word) > 1 and word not in _STOP_WORDS and not word.isdigit()]
+    return next(iter(telling), "")[:MAX_CITEKEY_WORD]
+
+
+def _fold_ascii(text: str) -> str:
+    """Fold text to lower-case ASCII: Latin letters lose their marks, by one fixed rule; others go by their sound."""
+    import unicodedata
+
+    folded = "".join(_without_marks(char) for char in unicodedata.normalize("NFC", text[:1000].casefold()))
+    folded = folded.translate(_FOLDED_LETTERS)
+    if not folded.isascii():
+        from anyascii import anyascii
+
+        folded = anyascii(folded)
+    return folded.lower()
+
+
+def _without_marks(char: str) -> str:
+    import unicodedata
+
+    if char.isascii():
+        return char
+    # Marks of other scripts change the sound (й, が): those stay for the transliteration.
+    base = "".join(part for part in unicodedata.normalize("NFKD", char) if not unicodedata.combining(part))
+    return base if base.isascii() else char
+
+
+def _letters(number: int) -> str:
+    """Count in letters: 1 is a, 26 is z, 27 is aa."""
+    text = ""
+    while number:
+        number, place = divmod(number - 1, 26)
+        text = chr(ord("a") + place) + text
+    return text
+
+
+# ############################################################################
+# MARK: 11. Fetch
+# ############################################################################
+# From a work to its PDF: which copies to try in which order, and what to say
+# when none can be had.
+# Uses: 1-10.
+# Promises: every copy is tried before giving up; every attempt is logged and
+# listed; a failure that a retry could cure is never reported as final.
+
+VERSION_RANK: Final[Mapping[str | None, int]] = {"publishedVersion": 0, "acceptedVersion": 1, "submittedVersion": 2, None: 1}
+#: Hosts known to refuse programs (apis.md §11): tried, but after hosts that do not.
+RELUCTANT_HOSTS: Final = (
+    "*.wiley.com", "*.sciencedirect.com", "*.elsevier.com", "*.cell.com", "academic.oup.com", "*.tandfonline.com", "*.science.org",
+    "pubs.acs.org", "dl.acm.org", "*.sagepub.com", "iopscience.iop.org", "ieeexplore.ieee.org", "*.biorxiv.org", "*.medrxiv.org",
+    "*.mdpi.com", "link.springer.com", "*.springeropen.com", "*.biomedcentral.com", "figshare.com",
+)  # fmt: skip
+#: PubMed Central's website shows programs a proof-of-work page and forbids downloading by program: never asked for files.
+PMC_SITES: Final = ("pmc.ncbi.nlm.nih.gov", "www.ncbi.nlm.nih.gov")
+PREPRINT_RELATIONS: Final = ("has-preprint", "is-version-of", "has-version", "is-identical-to")
+
+
+@dataclass(slots=True)
+class Context:
+    """All that an operation needs, made once per command or server: no global state besides."""
+
+    config: Config
+    store: Store
+    log: AccessLog
+    cache: Cache | None
+    client: Client
+    progress: Callable[[int, int, str], None] | None = None  # (done, total, what) of a batch
+    emit: Callable[[dict[str, Any]], None] | None = None  # takes results of a batch as they become complete
+
+
+def open_context(config: Config, *, transport: Any = None, cache: bool = True) -> Context:
+    """Put the parts together. Opens no file and no socket; `transport` stands in for the internet in the demo."""
+    log = AccessLog(config.access_log)
+    pacer = Pacer(config.cache_dir / "pace")
+    store = Store(config.store, log)
+    return Context(config, store, log, Cache(config.cache_dir / "resolver") if cache else None, Client(config, pacer, transport))
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Hold the one deadline of an operation, retries and waits included; raises FETCH_TIMEOUT (deadline)."""
+    import anyio
+
+    try:
+        with anyio.fail_after(seconds):
+            yield
+    except TimeoutError:
+        raise DoigetError("deadline", f"The time of {seconds:.0f} s ran out.") from None
+
+
+class Copy(NamedTuple):
+    """One thing to try: a PDF address or a landing page, of the work itself or of its preprint."""
+
+    location: Location
+    url: str
+    is_page: bool = False
+    preprint: str = ""  # the ref of the preprint, when this is not the work itself
+
+
+class Hunt:
+    """The search for one work's PDF: collects what was tried and how it went."""
+
+    def __init__(self, ctx: Context, ref: Ref, resolved: Resolved) -> None:
+        self.ctx = ctx
+        self.ref = ref
+        self.resolved = resolved
+        self.attempts: list[Attempt] = list(resolved.attempts)
+        self.errors: list[DoigetError] = []
+        self.tried: set[str] = set()
+
+    async def run(self) -> tuple[StoredFile, PartFile, Copy]:
+        """Try copy after copy until one is a PDF. Raises what `verdict` decides."""
+        work = self.resolved.work
+        for stage in (self._repository, self._known, self._further, self._pages, self._preprints):
+            async for copy in stage(work):
+                got = await self.attempt(copy)
+                if got is not None:
+                    return got
+        raise self.verdict()
+
+    # ---- what to try, in this order ----
+
+    async def _repository(self, work: Work) -> AsyncIterator[Copy]:
+        """Yield arXiv's own file, or those a repository lists for its DOI."""
+        if self.ref.kind is RefKind.ARXIV:
+            for copy in arxiv_copies(self.ref, work.license):
+                yield copy
+        elif work.doi:
+            for location in await self._ask(repository_of(work.doi), repository_locations(self.ctx.client, work.doi)):
+                yield Copy(location, str(location.pdf_url))
+
+    async def _known(self, work: Work) -> AsyncIterator[Copy]:
+        """Yield the PDFs the indexes name, best first, PubMed Central's through its open bucket."""
+        locations = list(work.locations)
+        if work.pmcid and not any(host_of(loc.pdf_url or loc.landing_page_url or "") in PMC_SITES for loc in locations):
+            locations.append(Location("pmc", None, f"https://pmc.ncbi.nlm.nih.gov/articles/{work.pmcid}/", None, "publishedVersion"))
+        for location in sorted(locations, key=location_rank):
+            if host_of(location.pdf_url or location.landing_page_url or "") in PMC_SITES:
+                async for copy in self._pubmed_central(location, work):
+                    yield copy
+            elif location.pdf_url:
+                for url in _ways_to(location.pdf_url):
+                    yield Copy(location, url)
+
+    async def _pubmed_central(self, location: Location, work: Work) -> AsyncIterator[Copy]:
+        found = re.search(r"PMC\d+", location.pdf_url or location.landing_page_url or "", re.IGNORECASE)
+        pmcid = found[0].upper() if found else work.pmcid
+        if pmcid is None or pmcid in self.tried:
+            return
+        self.tried.add(pmcid)
+        for named in await pmc_locations(self.ctx.client, pmcid, location.license):
+            yield Copy(replace(named, version=location.version), str(named.pdf_url))
+        self.fail(Copy(location, f"https://{PMC_SITES[0]}/articles/{pmcid}/"),
+                  DoigetError("blocked_by_host", "PubMed Central blocks scripts: its website was not asked."))  # fmt: skip
+
+    async def _further(self, work: Work) -> AsyncIterator[Copy]:
+        """Yield what Europe PMC knows, once the other indexes' copies have failed."""
+        if not work.doi or self.ref.kind is RefKind.ARXIV:
+            return
+        entries = await self._ask(("europepmc", work.doi), europepmc_works(self.ctx.client, [f'DOI:"{work.doi}"']))
+        for entry in entries:
+            if entry[0].doi == work.doi:
+                more = replace(work, locations=entry[0].locations, pmcid=entry[0].pmcid if entry[0].locations else None)
+                async for copy in self._known(more):
+                    yield copy
+
+    async def _pages(self, work: Work) -> AsyncIterator[Copy]:
+        """Yield landing pages of copies without a PDF address: they may carry it for indexers."""
+        for location in sorted(work.locations, key=location_rank):
+            page = location.landing_page_url
+            if page and not location.pdf_url and host_of(page) not in PMC_SITES:
+                yield Copy(location, upgrade_to_https(page), is_page=True)
+
+    async def _preprints(self, work: Work) -> AsyncIterator[Copy]:
+        """Yield copies of a preprint of the same work, labelled as such."""
+        refs = [relation.ref for relation in work.relations if relation.kind in PREPRINT_RELATIONS]
+        if work.arxiv_id and self.ref.kind is not RefKind.ARXIV:
+            refs.append(f"arXiv:{work.arxiv_id}")
+        for text in dict.fromkeys(refs):
+            ref = parse_ref(text)
+            if ref.kind is RefKind.ARXIV:
+                for copy in arxiv_copies(ref, None):
+                    yield copy._replace(preprint=text)
+            elif ref.kind is RefKind.DOI:
+                async for copy in self._preprint_copies(ref):
+                    yield copy._replace(preprint=text)
+
+    async def _preprint_copies(self, ref: Ref) -> AsyncIterator[Copy]:
+        answer = (await resolve_many(self.ctx.client, self.ctx.cache, [ref]))[ref]
+        if isinstance(answer, DoigetError):
+            self.errors.append(answer)
+            return
+        if not is_preprint(answer.work):
+            return
+        for location in await self._ask(repository_of(ref.id), repository_locations(self.ctx.client, ref.id)):
+            yield Copy(location, str(location.pdf_url))
+        async for copy in self._known(answer.work):
+            yield copy._replace(location=replace(copy.location, version="submittedVersion"))
+        if ref.id.startswith("10.1101/"):
+            page = f"https://www.biorxiv.org/content/{ref.id}v1"
+            yield Copy(Location("biorxiv", f"{page}.full.pdf", page, None, "submittedVersion"), f"{page}.full.pdf")
+
+    async def _ask(self, about: tuple[str, str] | None, question: Awaitable[list[T]]) -> list[T]:
+        """Ask a source for copies; an error is one more attempt that failed."""
+        try:
+            return await question
+        except DoigetError as error:
+            source = about[0] if about else "doi.org"
+            self.errors.append(error)
+            self.attempts.append(Attempt(source, error.reason, APIS[source].host, detail=error.message))
+            return []
+
+    # ---- trying ----
+
+    async def attempt(self, copy: Copy) -> tuple[StoredFile, PartFile, Copy] | None:
+        """Try one copy; a failure is noted and logged, and None is returned."""
+        if copy.url in self.tried:
+            return None
+        self.tried.add(copy.url)
+        try:
+            if copy.is_page:
+                return await self._attempt_page(copy)
+            return await self._download(copy)
+        except NotAPdf as signal:
+            linked = pdf_link(signal.page.decode("utf-8", "replace"), signal.url)
+            if linked and linked not in self.tried and signal.error.reason == "not_a_pdf":
+                self.fail(copy, signal.error)
+                return await self.attempt_link(copy, linked)
+            self.fail(copy, signal.error)
+        except DoigetError as error:
+            if error.code in {Code.STORE_ERROR, Code.INTERNAL_ERROR} or error.reason in {"offline"}:
+                raise
+            self.fail(copy, error)
+        return None
+
+    async def _attempt_page(self, copy: Copy) -> tuple[StoredFile, PartFile, Copy] | None:
+        page, url = await self.ctx.client.load_page(copy.url, _named(copy))
+        linked = pdf_link(page, url)
+        if linked is None:
+            raise DoigetError("not_a_pdf", f"The landing page at {host_of(url)} names no PDF.")
+        return await self.attempt_link(copy, linked)
+
+    async def attempt_link(self, copy: Copy, url: str) -> tuple[StoredFile, PartFile, Copy] | None:
+        """Try a PDF address found on a page of a copy, under the rules for that copy's hosts."""
+        if url in self.tried:
+            return None
+        self.tried.add(url)
+        linked = copy._replace(url=url, is_page=False)
+        try:
+            return await self._download(linked, linked=True)
+        except NotAPdf as signal:
+            self.fail(linked, signal.error)
+        except DoigetError as error:
+            if error.code is Code.STORE_ERROR:
+                raise
+            self.fail(linked, error)
+        return None
+
+    async def _download(self, copy: Copy, *, linked: bool = False) -> tuple[StoredFile, PartFile, Copy]:
+        got = await self.ctx.client.download(copy.url, _named(copy), lambda: self.ctx.store.new_part(self.ref), linked=linked)
+        try:
+            file = StoredFile(
+                sha256=got.part.sha256(), size_bytes=got.part.size, source=copy.location.source, host=got.host,
+                version=copy.location.version, license=copy.location.license, fetched_at=utc_now(self.ctx.client.pacer.clock()))  # fmt: skip
+            self.log(copy, "ok", size_bytes=file.size_bytes, sha256=file.sha256, served_by=got.host)
+        except BaseException:
+            got.part.discard()
+            raise
+        self.attempts.append(Attempt(copy.location.source, "ok", got.host, without_query(copy.url), 200))
+        return file, got.part, copy
+
+    def fail(self, copy: Copy, error: DoigetError) -> None:
+        """Note and log a copy that could not be had."""
+        self.errors.append(error)
+        status = error.extra.get("status")
+        self.attempts.append(Attempt(copy.location.source, error.reason, host_of(copy.url), without_query(copy.url), status, error.message))
+        self.log(copy, error.reason)
+
+    def log(self, copy: Copy, outcome: str, **facts: Any) -> None:
+        """Write the provenance line of one attempt; raises STORE_ERROR (log_unwritable)."""
+        self.ctx.log.append("fetch", ref=str(self.ref), source=copy.location.source, url=without_query(copy.url), outcome=outcome, **facts)
+
+    # ---- when nothing could be had ----
+
+    def verdict(self) -> DoigetError:
+        """Choose the failure to report out of all that happened (spec §5)."""
+        work = self.resolved.work
+        unasked = [attempt for attempt in self.resolved.attempts if attempt.outcome not in {"ok", "not_registered"}]
+        errors = [*self.errors, *(DoigetError(attempt.outcome, attempt.detail or "") for attempt in unasked)]
+        page = work.url or (f"https://doi.org/{work.doi}" if work.doi else None)
+        if work.retraction and work.retraction.status == "withdrawn" and not any(e.disposition is Disposition.RETRY for e in errors):
+            return self.completed(DoigetError("withdrawn", "This version was withdrawn and has no PDF."), page)
+        if not errors:
+            return self.completed(DoigetError("closed_access", "No open access copy of this work is known."), page)
+        rank = {"blocked_by_host": 0, "not_a_pdf": 1}
+        worst = most_hopeful(sorted(errors, key=lambda error: rank.get(error.reason, 2)))
+        return self.completed(worst, page)
+
+    def completed(self, error: DoigetError, page: str | None) -> DoigetError:
+        """Complete a failure with the attempts and, where a browser would get further, the landing page."""
+        hint = error.hint
+        if error.code is Code.NO_OA_AVAILABLE and page and error.reason != "withdrawn":
+            hint = f"Open {page} in a browser; if you can get the file there, add it with `doiget add FILE --ref {self.ref}`."
+        return DoigetError(error.reason, error.message, hint=hint, retry_after_s=error.retry_after_s,
+                           attempts=[attempt_of(attempt) for attempt in self.attempts], ref=str(self.ref))  # fmt: skip
+
+
+def arxiv_copies(ref: Ref, license_id: str | None) -> list[Copy]:
+    """Name arXiv's PDF of an id, on the host for programs first and on the main site second (apis.md §3)."""
+    name = ref.id + (f"v{ref.version}" if ref.version else "")
+    page = f"https://arxiv.org/abs/{name}"
+    return [
+        Copy(Location("arxiv", f"https://{host}/pdf/{name}", page, license_id, "submittedVersion"), f"https://{host}/pdf/{name}")
+        for host in ("export.arxiv.org", "arxiv.org")
+    ]
+
+
+def _ways_to(url: str) -> list[str]:
+    """Return the addresses of a PDF; arXiv's is asked for on its host for programs first."""
+    url = upgrade_to_https(url)
+    match = re.fullmatch(r"https://(?:www\.)?arxiv\.org/(?:pdf|abs)/(.+?)(?:\.pdf)?", url)
+    return [f"https://export.arxiv.org/pdf/{match[1]}", f"https://arxiv.org/pdf/{match[1]}"] if match else [url]
+
+
+def location_rank(location: Location) -> tuple[int, bool, bool]:
+    """Order copies: published before accepted before submitted, direct PDFs first, willing hosts first (spec §5)."""
+    host = host_of(location.pdf_url or location.landing_page_url or "")
+    return (VERSION_RANK.get(location.version, 1), location.pdf_url is None, any(host_matches(host, pattern) for pattern in RELUCTANT_HOSTS))
+
+
+def _named(copy: Copy) -> frozenset[str]:
+    """Return the hosts an index named for this very copy."""
+    return frozenset(filter(None, (host_of(copy.location.pdf_url or ""), host_of(copy.location.landing_page_url or ""))))
+
+
+def pdf_link(page: str, base: str) -> str | None:
+    """Find the PDF address a landing page carries for indexers: the `citation_pdf_url` meta tag."""
+    for tag in re.finditer(r"<meta\b[^>]{0,2000}>", page, re.IGNORECASE):
+        if not re.search(r"""\bname\s*=\s*["']?citation_pdf_url\b""", tag[0], re.IGNORECASE):
+            continue
+        content = re.search(r"""\bcontent\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))""", tag[0], re.IGNORECASE)
+        if content:
+            import html
+
+            address = html.unescape(next(filter(None, content.groups()), "")).strip()
+            return upgrade_to_https(urllib.parse.urljoin(base, address)) if address else None
+    return None
+
+
+def is_preprint(work: Work) -> bool:
+    """Say whether a work is a preprint by its type or its registrar."""
+    return work.type in {"preprint", "posted-content"} or (work.doi or "").startswith(("10.1101/", "10.48550/", "10.31219/", "10.26434/"))
+
+
+async def obtain(ctx: Context, ref: Ref, *, timeout_s: float, resolved: Resolved | None = None) -> tuple[Entry, bool, list[str]]:
+    """Get a work's PDF into the store; returns the entry, whether it was there already, and warnings.
+
+    Store, then metadata and open copies, then the download under a lock that other processes respect. Raises every
+    code; a failure after resolving carries `attempts` and `metadata_path`, since the record is kept (spec §5).
+    """
+    entry = ctx.store.load(ref)
+    if entry is not None and entry.pdf_path is not None:
+        return entry, True, list(entry.warnings)
+    hunt: Hunt | None = None
+    try:
+        with time_limit(timeout_s):
+            resolved = resolved or await resolve_one(ctx, ref)
+            target = parse_ref(resolved.ref)
+            hunt = Hunt(ctx, target, resolved)
+            async with hold_lock_async(ctx.store.lock_path(target), timeout_s):
+                entry = ctx.store.load(target)
+                if entry is not None and entry.pdf_path is not None:
+                    return entry, True, list(entry.warnings)
+                ctx.log.ensure_writable()  # SECURITY: what cannot be logged is not fetched
+                file, part, copy = await hunt.run()
+                return ctx.store.save(resolved, file=file, part=part), False, _copy_warnings(resolved, copy)
+    except DoigetError as error:
+        raise _keep_record(ctx, hunt, error) from None
+
+
+def _copy_warnings(resolved: Resolved, copy: Copy) -> list[str]:
+    warnings = list(resolved.warnings)
+    if copy.preprint:
+        warnings.append(f"This is the preprint {copy.preprint}, not the published article.")
+    retraction = resolved.work.retraction
+    if retraction:
+        notice = f" (notice: {retraction.notice_doi})" if retraction.notice_doi else ""
+        warnings.append(f"This work has been marked: {retraction.status.replace('_', ' ')}{notice}.")
+    return warnings
+
+
+def _keep_record(ctx: Context, hunt: Hunt | None, error: DoigetError) -> DoigetError:
+    """Keep the record of a work whose PDF could not be had, and say where it is."""
+    if hunt is None or error.code in {Code.STORE_ERROR, Code.INTERNAL_ERROR}:
+        return error
+    if not error.extra.get("attempts"):
+        error = hunt.completed(error, None)
+    try:
+        error.extra["metadata_path"] = str(ctx.store.save(hunt.resolved).record_path)
+    except DoigetError as second:
+        return second
+    return error
+
+
+async def resolve_one(ctx: Context, ref: Ref, *, refresh: bool = False) -> Resolved:
+    """Resolve one ref: from the cache, its sources, or (offline) the store's own record. Raises as `resolve_many`."""
+    answer = (await resolve_many(ctx.client, ctx.cache, [ref], refresh=refresh))[ref]
+    if isinstance(answer, DoigetError) and answer.reason == "offline":
+        entry = ctx.store.find(ref)
+        if entry is not None:
+            return Resolved(entry.ref, entry.work, "store", stale=True)
+    if isinstance(answer, DoigetError):
+        raise answer
+    return answer
+
+
+# ############################################################################
+# MARK: 12. Operations
+# ############################################################################
+# What doiget can do, one function and one registry row each; the command
+# line, MCP and the generated docs only iterate over the rows.
+# Uses: 1-11.
+# Promises: an answer is `ok: true` with the fields of spec §3.1, or the one
+# `ok: false` form; no tool input is a file path.
+
+SCHEMA_VERSION: Final = "1.0"
+AUTHORS_SHOWN: Final = 20
+AUTHORS_LISTED: Final = 3
+MAX_LIST: Final = 100
+DEFAULT_LIST: Final = 20
+BATCH_MAX: Final = 100
+
+
+class Effect(str, enum.Enum):
+    """What running an operation touches."""
+
+    READ = "read"
+    NETWORK = "network"
+    WRITE = "write"
+
+
+class Arg(NamedTuple):
+    """What a parameter's annotation says besides its type: help for people and models, and its limits."""
+
+    help: str
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    pattern: str = ""
+    many: bool = False  # on the command line: all remaining words; files and `-` are read (spec §3, batch)
+
+
+class About(NamedTuple):
+    """The six parts of a tool's description (spec §3)."""
+
+    when: str
+    inputs: str
+    outputs: str
+    costs: str
+    effects: str
+    limits: str
+
+
+class Param(NamedTuple):
+    """One parameter of an operation, read off its signature."""
+
+    name: str
+    kind: Any  # str, int, float, bool, or list[str]
+    arg: Arg
+    required: bool
+    keyword: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One operation: a function `run(ctx, …) -> answer`, plus what its signature cannot say."""
+
+    run: Callable[..., Any]
+    effect: Effect
+    raises: frozenset[Code]
+    outputs: Mapping[str, str]  # top-level answer fields and their JSON types
+    render: Callable[[dict[str, Any]], str]
+    command: str = ""  # command line name; default: the function's
+    tool: str = ""  # MCP name without `doiget_`; empty: command line only
+    about: About | None = None
+    destructive: bool = False
+    each: str = ""  # the field that holds one item per line under --jsonl
+    cli_defaults: Mapping[str, Any] = field(default_factory=dict)  # where a person wants more than a model
+
+    @property
+    def name(self) -> str:
+        """Name on the command line."""
+        return self.command or self.run.__name__
+
+    @property
+    def summary(self) -> str:
+        """First line of the docstring."""
+        return (self.run.__doc__ or "").strip().splitlines()[0]
+
+    def params(self) -> list[Param]:
+        """Read the parameters off the signature: positional ones are arguments, keyword-only ones flags."""
+        import inspect
+        from typing import get_args, get_type_hints
+
+        hints = get_type_hints(self.run, include_extras=True)
+        found = []
+        for p in list(inspect.signature(self.run).parameters.values())[1:]:
+            kind, arg = get_args(hints[p.name])
+            found.append(Param(p.name, kind, arg, p.default is p.empty, p.kind is p.KEYWORD_ONLY))
+        return found
+
+
+REF_ARG: Final = Arg("DOI, arXiv id, PMID or PMCID, bare or in a URL", min_length=4, max_length=1024, pattern=r"\S")
+POLICY_ARG: Final = Arg("strict: only built-in hosts; lenient (default): also the host an index names", choices=SOURCE_POLICIES)
+LIMIT_ARG: Final = Arg("at most so many entries", minimum=1, maximum=MAX_LIST)
+CURSOR_ARG: Final = Arg("next_cursor of the answer before", max_length=500)
+TIMEOUT_ARG: Final = Arg("seconds this may take, retries included", minimum=1, maximum=MAX_TIMEOUT_S)
+
+
+def with_policy(ctx: Context, source_policy: str) -> Context:
+    """Return the context under a stricter policy for one call; a call never loosens what is configured."""
+    if source_policy != "strict" or ctx.config.is_strict:
+        return ctx
+    config = replace(ctx.config, values={**ctx.config.values, "source_policy": "strict"})
+    return replace(ctx, config=config, client=ctx.client.under(config))
+
+
+# ---- Answers ----
+
+
+def short_authors(work: Work, limit: int) -> list[str]:
+    """Return display names of the first authors."""
+    return [display_name(author) for author in work.authors[:limit]]
+
+
+def retraction_of(work: Work) -> dict[str, Any] | None:
+    """Render a retraction for an answer, None for works without."""
+    return asdict(work.retraction) if work.retraction else None
+
+
+def reference_line(work: Work, ref: str) -> str:
+    """Render a one-line reference for people: authors, year, title, where, identifier."""
+    names = short_authors(work, 3)
+    who = ", ".join(names) + (" et al." if len(work.authors) > len(names) else "")
+    where = " ".join(filter(None, (work.container_title, work.volume)))
+    link = f"https://doi.org/{ref}" if ref.startswith("10.") else ref
+    parts = (who, f"({work.year})" if work.year else "(n.d.)", work.title or "[no title]", where, link)
+    return ". ".join(part.rstrip(".") for part in parts if part) + "."
+
+
+def fetch_answer(entry: Entry, *, already: bool, warnings: Sequence[str], authors: int = AUTHORS_SHOWN) -> dict[str, Any]:
+    """Render an entry with its PDF as the fetch answer of spec §3.1."""
+    work, file = entry.work, entry.file
+    return {
+        "ok": True,
+        "ref": entry.ref,
+        "source": file.source if file else entry.source,
+        "path": str(entry.pdf_path),
+        "license": (file.license if file else None) or work.license or "unknown",
+        "size_bytes": file.size_bytes if file else None,
+        "sha256": file.sha256 if file else None,
+        "version": file.version if file else None,
+        "host": file.host if file else None,
+        "title": work.title,
+        "authors": short_authors(work, authors),
+        "authors_total": len(work.authors),
+        "year": work.year,
+        "container_title": work.container_title,
+        "citekey": entry.citekey,
+        "retraction": retraction_of(work),
+        "already_in_store": already,
+        "metadata_path": str(entry.record_path),
+        "undo": f"doiget remove {entry.ref}",
+        "warnings": list(warnings),
+    }
+
+
+def entry_summary(entry: Entry) -> dict[str, Any]:
+    """Render an entry for a list (spec §3.1, search and recent)."""
+    return {
+        "ref": entry.ref,
+        "title": entry.work.title,
+        "authors": short_authors(entry.work, AUTHORS_LISTED),
+        "authors_total": len(entry.work.authors),
+        "year": entry.work.year,
+        "container_title": entry.work.container_title,
+        "citekey": entry.citekey,
+        "path": str(entry.pdf_path) if entry.pdf_path else None,
+        "tags": list(entry.tags),
+    }
+
+
+def capped_metadata(work: Work) -> tuple[dict[str, Any], list[str]]:
+    """Render a work for an answer with at most 20 authors; returns it and a warning if some were left out."""
+    metadata = metadata_of(work)
+    warnings = []
+    for role in ("authors", "editors"):
+        people = metadata.get(role) or []
+        if len(people) > AUTHORS_SHOWN:
+            metadata[role] = people[:AUTHORS_SHOWN]
+            warnings.append(f"{len(people) - AUTHORS_SHOWN} more {role} are in the record.")
+    metadata["authors_total"] = len(work.authors)
+    if len(metadata["relations"] or []) > MAX_LIST:
+        metadata["relations"] = metadata["relations"][:MAX_LIST]
+        warnings.append("More relations than shown here exist.")
+    return metadata, warnings
+
+
+# ---- Resolve, fetch, batch ----
+
+
+async def resolve(ctx: Context, ref: Annotated[str, REF_ARG], *, refresh: Annotated[bool, Arg("ask again even if the cache is fresh")] = False) -> dict[str, Any]:
+    """Look up verified metadata of a paper: authors, title, journal, dates, retraction, open access status.
+
+    Contacts no PDF host; answered from the cache without network for 7 days (spec §4).
+    """
+    parsed = parse_ref(ref)
+    with time_limit(ctx.config.timeout_s):
+        resolved = await resolve_one(ctx, parsed, refresh=refresh)
+    work = resolved.work
+    metadata, cut = capped_metadata(work)
+    best = min((location for location in work.locations if location.pdf_url), key=location_rank, default=None)
+    return {
+        "ok": True,
+        "ref": resolved.ref,
+        "metadata": metadata,
+        "source": resolved.source,
+        "from_cache": resolved.from_cache,
+        "stale": resolved.stale,
+        "oa_status": work.oa_status or "unknown",
+        "oa_url": best.pdf_url if best else next((loc.landing_page_url for loc in work.locations if loc.landing_page_url), None),
+        "warnings": [*resolved.warnings, *cut],
+    }
+
+
+async def fetch(
+    ctx: Context,
+    ref: Annotated[str, REF_ARG],
+    *,
+    source_policy: Annotated[str, POLICY_ARG] = "",
+    timeout_s: Annotated[float, TIMEOUT_ARG] = 0.0,
+) -> dict[str, Any]:
+    """Get a paper: its legal open access PDF into the store, with the whole record and a reference.
+
+    A paper already in the store is answered at once. Without a copy the record is kept and the failure says why.
+    """
+    ctx = with_policy(ctx, source_policy)
+    entry, already, warnings = await obtain(ctx, parse_ref(ref), timeout_s=timeout_s or ctx.config.timeout_s)
+    return fetch_answer(entry, already=already, warnings=warnings)
+
+
+async def batch(
+    ctx: Context,
+    refs: Annotated[list[str], Arg("1 to 100 identifiers", min_length=1, max_length=BATCH_MAX, many=True)],
+    *,
+    source_policy: Annotated[str, POLICY_ARG] = "",
+) -> dict[str, Any]:
+    """Get many papers at once: one result per reference, in the order given, plus counts.
+
+    Metadata of all of them is asked for in a handful of requests; at most 5 PDFs are fetched at once.
+    """
+    ctx = with_policy(ctx, source_policy)
+    job = BatchJob(ctx, list(refs))
+    for start in range(0, len(refs), BATCH_MAX):
+        await job.run(range(start, min(start + BATCH_MAX, len(refs))))
+    return job.answer()
+
+
+class BatchJob:
+    """A batch at work: results by position, handed out in input order as they become complete."""
+
+    def __init__(self, ctx: Context, refs: Sequence[str]) -> None:
+        self.ctx = ctx
+        self.inputs = refs
+        self.results: list[dict[str, Any] | None] = [None] * len(refs)
+        self.handed_out = 0
+
+    async def run(self, positions: range) -> None:
+        """Do one window: parse, answer from the store, resolve the rest together, fetch side by side."""
+        import anyio
+
+        places: dict[Ref, list[int]] = {}
+        for position in positions:
+            try:
+                places.setdefault(parse_ref(self.inputs[position]), []).append(position)
+            except DoigetError as error:
+                self.put([position], {**answer_of_error(error), "ref": None, "key": self.inputs[position][:200]})
+        wanted = [ref for ref in places if not self._from_store(ref, places[ref])]
+        resolved = await self._resolve(wanted)
+        by_work: dict[str, list[Ref]] = {}
+        for ref, answer in resolved.items():
+            if isinstance(answer, DoigetError):
+                self.put(places[ref], answer_of_error(answer, str(ref)))
+            else:
+                by_work.setdefault(answer.ref, []).append(ref)
+        slots, arxiv_lane = anyio.CapacityLimiter(MAX_FETCHES), anyio.CapacityLimiter(1)
+        async with anyio.create_task_group() as group:
+            for refs in by_work.values():  # the same work named twice is fetched once
+                where = [position for ref in refs for position in places[ref]]
+                # arXiv's turns come 3 s apart: its papers wait in a lane of their own, not on the five places.
+                lane = arxiv_lane if refs[0].kind is RefKind.ARXIV else None
+                group.start_soon(self._fetch, resolved[refs[0]], where, slots, lane)
+
+    def _from_store(self, ref: Ref, positions: Sequence[int]) -> bool:
+        entry = self.ctx.store.load(ref)
+        if entry is None or entry.pdf_path is None:
+            return False
+        self.put(positions, fetch_answer(entry, already=True, warnings=entry.warnings, authors=AUTHORS_LISTED))
+        return True
+
+    async def _resolve(self, refs: Sequence[Ref]) -> dict[Ref, Resolved | DoigetError]:
+        if not refs:
+            return {}
+        try:
+            with time_limit(self.ctx.config.timeout_s):
+                return await resolve_many(self.ctx.client, self.ctx.cache, refs)
+        except DoigetError as error:
+            return dict.fromkeys(refs, error)
+
+    async def _fetch(self, resolved: Any, positions: Sequence[int], slots: Any, lane: Any) -> None:
+        async with contextlib.AsyncExitStack() as held:
+            for limiter in filter(None, (lane, slots)):
+                await held.enter_async_context(limiter)
+            try:
+                ref = parse_ref(resolved.ref)
+                entry, already, warnings = await obtain(self.ctx, ref, timeout_s=self.ctx.config.timeout_s, resolved=resolved)
+                self.put(positions, fetch_answer(entry, already=already, warnings=warnings, authors=AUTHORS_LISTED))
+            except DoigetError as error:
+                self.put(positions, answer_of_error(error, resolved.ref))
+
+    def put(self, positions: Sequence[int], answer: dict[str, Any]) -> None:
+        """Keep the answer of one work for all places it was asked at, and hand out what is complete."""
+        for position in positions:
+            self.results[position] = {"input": self.inputs[position], **answer}
+        while self.handed_out < len(self.results) and (result := self.results[self.handed_out]) is not None:
+            self.handed_out += 1
+            if self.ctx.emit:
+                self.ctx.emit(result)
+        if self.ctx.progress:
+            done = sum(result is not None for result in self.results)
+            self.ctx.progress(done, len(self.results), str(answer.get("ref") or ""))
+
+    def answer(self) -> dict[str, Any]:
+        """Render the batch: results in input order, counts, and what is left to do."""
+        results = [result or {"input": text, **answer_of_error(DoigetError("pending"))} for text, result in zip(self.inputs, self.results, strict=True)]
+        pending = [result.get("ref") or result["input"] for result in results if result.get("error", {}).get("reason") == "pending"]
+        good = [result for result in results if result["ok"]]
+        counts = {
+            "fetched": sum(not result["already_in_store"] for result in good),
+            "already_in_store": sum(result["already_in_store"] for result in good),
+            "failed": len(results) - len(good) - len(pending),
+            "pending": len(pending),
+        }
+        return {"ok": True, "results": results, "counts": counts, "pending": pending}
+
+
+# ---- The store ----
+
+
+def find_entry(ctx: Context, ref: Ref) -> Entry | None:
+    """Find a ref's entry, also when it was stored under the DOI that the cache knows for it."""
+    entry = ctx.store.find(ref)
+    if entry is None and ctx.cache is not None:
+        hit = ctx.cache.load(ref, ctx.client.pacer.clock())
+        if hit is not None and hit.resolved is not None and hit.resolved.ref != str(ref):
+            entry = ctx.store.find(parse_ref(hit.resolved.ref))
+    return entry
+
+
+def info(ctx: Context, ref: Annotated[str, REF_ARG]) -> dict[str, Any]:
+    """Show what the store holds of a paper: metadata, file, citekey, tags; null when it holds nothing."""
+    entry = find_entry(ctx, parse_ref(ref))
+    if entry is None:
+        return {"ok": True, "entry": None}
+    metadata, cut = capped_metadata(entry.work)
+    return {
+        "ok": True,
+        "entry": {
+            "ref": entry.ref,
+            **metadata,
+            "path": str(entry.pdf_path) if entry.pdf_path else None,
+            "citekey": entry.citekey,
+            "tags": list(entry.tags),
+            "source": entry.source,
+            "oa_status": entry.work.oa_status or "unknown",
+            "added_at": entry.added_at,
+            "fetched_at": entry.file.fetched_at if entry.file else None,
+            "file": asdict(entry.file) if entry.file else None,
+            "metadata_path": str(entry.record_path),
+            "warnings": [*entry.warnings, *cut],
+        },
+    }
+
+
+def recent(ctx: Context, *, limit: Annotated[int, LIMIT_ARG] = DEFAULT_LIST, cursor: Annotated[str, CURSOR_ARG] = "") -> dict[str, Any]:
+    """List the newest entries of the store."""
+    entries, total, next_cursor = ctx.store.recent(limit, cursor or None)
+    return {"ok": True, "entries": [entry_summary(entry) for entry in entries], "total": total, "next_cursor": next_cursor}
+
+
+def path(ctx: Context, ref: Annotated[str, REF_ARG]) -> dict[str, Any]:
+    """Give the absolute path of a paper's PDF in the store. Never reads or sends its content."""
+    parsed = parse_ref(ref)
+    entry = find_entry(ctx, parsed)
+    if entry is None or entry.pdf_path is None:
+        raise DoigetError("no_pdf_in_store", f"The store holds no PDF of {parsed}.", ref=str(parsed))
+    return {"ok": True, "ref": entry.ref, "path": str(entry.pdf_path)}
+
+
+def remove(ctx: Context, ref: Annotated[str, REF_ARG]) -> dict[str, Any]:
+    """Move a paper, its record and PDF, to the trash of the store; `restore` brings it back for 30 days."""
+    parsed = parse_ref(ref)
+    entry = find_entry(ctx, parsed)
+    facts = ctx.store.remove(parse_ref(entry.ref) if entry else parsed)
+    return {"ok": True, **facts, "undo": f"doiget restore {facts['ref']}"}
+
+
+def restore(ctx: Context, ref: Annotated[str, REF_ARG]) -> dict[str, Any]:
+    """Bring a paper back from the trash."""
+    entry = ctx.store.restore(parse_ref(ref))
+    return {"ok": True, "ref": entry.ref, "path": str(entry.pdf_path) if entry.pdf_path else None, "metadata_path": str(entry.record_path)}
+
+
+def trash(ctx: Context) -> dict[str, Any]:
+    """List what is in the trash; entries older than 30 days are gone for good."""
+    return {"ok": True, "entries": ctx.store.trash()}
+
+
+# ---- This installation ----
+
+
+def capabilities(ctx: Context, *, hosts: Annotated[bool, Arg("list every host this instance may contact, and why")] = False) -> dict[str, Any]:
+    """Say which sources this instance may use, what is switched on, and its limits. Never shows a key."""
+    config = ctx.config
+    answer: dict[str, Any] = {
+        "ok": True,
+        "oa_enabled": not config.offline and not config.policy_error,
+        "metadata_sources": [name for name in APIS if source_state(config, name) == "on"],
+        "tdm_enabled": any(config.tdm_enabled(name) for name in TDM_SOURCES),
+        **{f"tdm_{name}": config.tdm_enabled(name) for name in TDM_SOURCES},
+        "source_policy": "strict" if config.is_strict else "lenient",
+        "rate_limit_per_sec": REQUESTS_PER_S,
+        "max_concurrent_fetches": MAX_FETCHES,
+        "offline": config.offline,
+        "sources": {name: source_state(config, name) for name in APIS},
+    }
+    return {**answer, "hosts": known_hosts()} if hosts else answer
+
+
+def source_state(config: Config, name: str) -> str:
+    """Say whether a source is on, or what it needs."""
+    if config.offline:
+        return "off: offline"
+    needs = APIS[name].needs
+    return f"off: needs {needs}" if needs and not config.text(needs) else "on"
+
+
+def known_hosts() -> list[dict[str, str]]:
+    """List every host or pattern the gate may let through, with the reason."""
+    rows = [{"host": api.host, "why": api.purpose} for api in APIS.values()]
+    rows += [{"host": host, "why": "resolver: only its redirects are followed, and judged"} for host in RESOLVER_HOSTS if host != "doi.org"]
+    rows += [{"host": host, "why": "metadata of another agency's DOI, when doi.org sends us there"} for host in AGENCY_HOSTS]
+    rows += [{"host": host, "why": "open access PDFs and landing pages"} for host in CONTENT_HOSTS]
+    rows += [{"host": f"{host}{prefix}", "why": "storage behind a redirect of a listed host"} for host, prefix in STORAGE_PREFIXES]
+    lenient = "only in lenient mode: the host an index names for the very work, and its subdomains"
+    return [*rows, {"host": "(named by an index)", "why": lenient}]
+
+
+def cache(ctx: Context, action: Annotated[str, Arg("what to do", choices=("size", "prune", "clear"))]) -> dict[str, Any]:
+    """Show the size of the resolver cache, remove its expired entries, or empty it."""
+    store = Cache(ctx.config.cache_dir / "resolver")
+    facts = {"size": store.size, "prune": lambda: store.prune(ctx.client.pacer.clock()), "clear": store.clear}[action]()
+    return {"ok": True, "action": action, **facts}
+
+
+def log(
+    ctx: Context,
+    action: Annotated[str, Arg("show the last lines, or verify the chain", choices=("show", "verify"))],
+    *,
+    limit: Annotated[int, Arg("at most so many lines", minimum=1, maximum=10000)] = DEFAULT_LIST,
+) -> dict[str, Any]:
+    """Show the last lines of the provenance log, or check that none was changed, inserted or removed."""
+    if action == "show":
+        return {"ok": True, "path": str(ctx.config.access_log), "events": ctx.log.tail(limit)}
+    report = ctx.log.verify()
+    healthy = bool(report.pop("ok"))
+    return {"ok": True, "healthy": healthy, "path": str(ctx.config.access_log), **report}
+
+
+def config(
+    ctx: Context,
+    action: Annotated[str, Arg("what to do", choices=("get", "set", "path"))],
+    key: Annotated[str, Arg("the setting, for example store or network.proxy")] = "",
+    value: Annotated[str, Arg("its new value; an empty one unsets it")] = "",
+) -> dict[str, Any]:
+    """Show the settings with their origins, change one in config.toml, or say where that file is."""
+    file = ctx.config.config_dir / "config.toml"
+    if action == "path":
+        return {"ok": True, "path": str(file)}
+    if action == "set":
+        save_setting(ctx.config, key, value)
+        return {"ok": True, "path": str(file), "key": key}
+    if key and key not in SETTING_BY_KEY:
+        raise DoigetError("schema", f"There is no setting {key!r}.", hint="`doiget config get` lists them.")
+    keys = [key] if key else list(SETTING_BY_KEY)
+    settings = [{"key": name, "value": show_setting(ctx.config, name), "origin": ctx.config.origins[name]} for name in keys]
+    return {"ok": True, "path": str(file), "settings": settings}
+
+
+# ---- Health ----
+
+
+class Check(NamedTuple):
+    """One line of `doctor`: what was looked at, how it stands (ok, warning, fault), and the particulars."""
+
+    name: str
+    status: str
+    detail: str
+
+
+async def health(ctx: Context, *, network: Annotated[bool, Arg("also try the proxy and one API host")] = False) -> dict[str, Any]:
+    """Check what works here: store, cache, log, locks, settings, proxy, certificates, sources.
+
+    Writes nothing but a probe file in the cache, which it removes.
+    """
+    checks = [*local_checks(ctx)]
+    if network:
+        checks.append(await _check_network(ctx))
+    by_name = {check.name: check for check in checks}
+    return {
+        "ok": True,
+        "healthy": all(check.status != "fault" for check in checks),
+        "version": __version__,
+        "schema_version": SCHEMA_VERSION,
+        "store": str(ctx.config.store),
+        "store_writable": by_name["store"].status == "ok",
+        "running": 0,
+        "queue_depth": 0,
+        "index": "none",
+        "log": by_name["log"].detail,
+        "python": sys.version.split()[0],
+        "checks": [check._asdict() for check in checks],
+    }
+
+
+def local_checks(ctx: Context) -> Iterator[Check]:
+    """Look at everything that needs no network."""
+    config = ctx.config
+    yield Check("python", "ok", f"{sys.version.split()[0]} at {sys.executable or 'unknown'}")
+    yield _check_folder("store", config.store, config.origins["store"])
+    yield _check_cache(config.cache_dir)
+    yield _check_log(ctx)
+    yield Check("config", "ok", f"{config.config_dir / 'config.toml'}; set: {_settings_in_force(config)}")
+    if config.policy_error:
+        yield Check("policy", "fault", config.policy_error)
+    elif config.policy:
+        yield Check("policy", "ok", f"{policy_path()} pins {', '.join(config.policy)}")
+    try:
+        proxy, origin = find_proxy(config)
+        yield Check("proxy", "ok", f"{redact(proxy) or 'none'} (set by {origin})" if proxy else "none: direct connection")
+    except DoigetError as error:
+        yield Check("proxy", "fault", error.message)
+    yield _check_ca(config)
+    waiting = [f"{name} {source_state(config, name)}" for name in APIS if source_state(config, name) != "on"]
+    yield Check("sources", "ok", "; ".join(waiting) or "all on")
+    yield from (Check("settings", "warning", text) for text in config.warnings)
+
+
+def _settings_in_force(config: Config) -> str:
+    shown = [f"{key}={show_setting(config, key)} ({origin})" for key, origin in config.origins.items() if not origin.startswith("default")]
+    return ", ".join(shown) or "nothing, all defaults"
+
+
+def _check_folder(name: str, folder: Path, origin: str) -> Check:
+    """Look whether a folder can be written, or made, without touching it."""
+    if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
+        return Check(name, "fault", f"{folder} (set by {origin}) cannot be written; choose another with DOIGET_STORE")
+    if not _is_creatable(folder):
+        return Check(name, "fault", f"{folder} (set by {origin}) does not exist and cannot be made; choose another with DOIGET_STORE")
+    return Check(name, "ok", f"{folder} (set by {origin})")
+
+
+def _check_cache(folder: Path) -> Check:
+    probe = folder / f"probe-{random_name()}"
+    try:
+        write_atomic(probe, b"probe")
+        lock = try_lock(folder / "pace" / "probe.lock")
+    except DoigetError as error:
+        return Check("cache", "warning", f"{error.message} Every run asks the sources anew, and the pace is kept per process.")
+    finally:
+        with contextlib.suppress(DoigetError):
+            remove_file(probe)
+    if lock is not None:
+        lock.release()
+    return Check("cache", "ok", f"{folder}; locks work")
+
+
+def _check_log(ctx: Context) -> Check:
+    log_path, origin = ctx.config.access_log, ctx.config.origins["access_log"]
+    if log_path.exists() and not os.access(log_path, os.W_OK):
+        return Check("log", "fault", f"{log_path} (set by {origin}) cannot be written, so nothing can be fetched")
+    if not _is_creatable(log_path.parent):
+        return Check("log", "fault", f"{log_path.parent} (set by {origin}) cannot be written, so nothing can be fetched")
+    return Check("log", "ok", str(log_path))
+
+
+def _check_ca(config: Config) -> Check:
+    try:
+        _ca_context(config)
+    except DoigetError as error:
+        return Check("certificates", "fault", error.message)
+    ca_file = config.text("network.ca_file")
+    return Check("certificates", "ok", f"{ca_file} (set by {config.origins['network.ca_file']})" if ca_file else "trust store of the system")
+
+
+async def _check_network(ctx: Context) -> Check:
+    """Ask doi.org for the agency of one DOI: proves name, proxy, TLS and a sound answer in one go."""
+    if ctx.config.offline:
+        return Check("network", "ok", "offline by configuration: nothing was tried")
+    try:
+        with time_limit(min(15.0, ctx.config.timeout_s)):
+            await doi_agencies(ctx.client, ["10.1038/nphys1170"])
+    except DoigetError as error:
+        return Check("network", "fault", f"{error.message} {error.hint}")
+    return Check("network", "ok", "doi.org answers over a verified connection")
+
+
+# ############################################################################
+# MARK: 13. Demo
+# ############################################################################
+# A small invented world inside the file, and the whole chain run on it.
+# Uses: 1-12.
+# Promises: no socket is opened; nothing is written outside a temporary folder.
+
+DEMO_DOI: Final = "10.5555/doiget.demo"
+DEMO_ARXIV: Final = "2401.99999"
+
+
+def pdf_page(text: str) -> bytes:
+    """Write a one-page PDF that shows a line of ASCII text."""
+    content = b"BT /F1 18 Tf 72 720 Td (%s) Tj ET" % re.sub(rb"([()\\])", rb"\\\1", text.encode("ascii", "replace"))
+    objects = (
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
+        b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    )
+    body, offsets = b"%PDF-1.4\n", []
+    for number, item in enumerate(objects, 1):
+        offsets.append(len(body))
+        body += b"%d 0 obj\n%s\nendobj\n" % (number, item)
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    return body + b"xref\n0 6\n0000000000 65535 f \n%strailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (table, len(body))
+
+
+def demo_world() -> dict[str, tuple[int, str, bytes]]:
+    """Describe the invented internet: a part of an address → (status, content type, body)."""
+    def crossref(doi: str, title: str) -> bytes:
+        return json.dumps({"status": "ok", "message": {
+            "DOI": doi, "type": "journal-article", "title": [title], "container-title": ["Journal of Invented Results"], "volume": "7",
+            "author": [{"given": "Ada", "family": "Example"}, {"given": "Grace", "family": "Sample"}],
+            "issued": {"date-parts": [[2024, 3, 1]]}, "publisher": "Nowhere Press", "page": "1-9"}}).encode()  # fmt: skip
+
+    def openalex(doi: str, **location: Any) -> bytes:
+        places = [{"is_oa": True, "version": "publishedVersion", "license": "cc-by", **location}] if location else []
+        return json.dumps({"results": [{"doi": f"https://doi.org/{doi}", "locations": places,
+                                        "open_access": {"is_oa": bool(places), "oa_status": "gold" if places else "closed"}}]}).encode()  # fmt: skip
+
+    feed = (f'<feed xmlns="http://www.w3.org/2005/Atom"><entry><id>http://arxiv.org/abs/{DEMO_ARXIV}v2</id><title>Papers That Do Not Exist</title>'
+            "<summary>An invented abstract.</summary><author><name>Alan Placeholder</name></author>"
+            "<published>2024-01-05T00:00:00Z</published></entry></feed>")  # fmt: skip
+    page = b"<!DOCTYPE html><html><head><title>Just a moment...</title></head></html>"
+    js, html_type, pdf = "application/json", "text/html", "application/pdf"
+    return {
+        f"api.crossref.org/works/{quote_doi(DEMO_DOI)}?": (200, js, crossref(DEMO_DOI, "A Paper for the First Minute")),
+        f"api.crossref.org/works/{quote_doi(DEMO_DOI + '.walled')}?": (200, js, crossref(DEMO_DOI + ".walled", "Behind a Wall")),
+        f"api.crossref.org/works/{quote_doi(DEMO_DOI + '.closed')}?": (200, js, crossref(DEMO_DOI + ".closed", "Behind a Subscription")),
+        f"doi:{DEMO_DOI}&": (200, js, openalex(DEMO_DOI, pdf_url="https://europepmc.org/demo.pdf")),
+        f"doi:{DEMO_DOI}.walled&": (200, js, openalex(DEMO_DOI + ".walled", pdf_url="https://europepmc.org/walled.pdf")),
+        f"doi:{DEMO_DOI}.closed&": (200, js, openalex(DEMO_DOI + ".closed")),
+        "europepmc.org/demo.pdf": (200, pdf, pdf_page("doiget demo: an invented paper")),
+        "europepmc.org/walled.pdf": (200, html_type, page),
+        "/europepmc/webservices/rest/search": (200, js, b'{"resultList": {"result": []}}'),
+        f"id_list={DEMO_ARXIV}": (200, "application/atom+xml", feed.encode()),
+        f"export.arxiv.org/pdf/{DEMO_ARXIV}": (200, pdf, pdf_page("doiget demo: an invented preprint")),
+        "doi.org/doiRA/": (200, js, json.dumps([{"DOI": DEMO_DOI + ".missing", "status": "DOI does not exist"}]).encode()),
+    }
+
+
+def demo_transport() -> Any:
+    """Make the transport that answers from the invented world instead of the internet."""
+    import httpx
+
+    world = demo_world()
+
+    class World(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            address = urllib.parse.unquote(str(request.url)) + "&"
+            plain = str(request.url) + "?"
+            for part, (status, kind, body) in world.items():
+                if part in plain or part in address:
+                    return httpx.Response(status, headers={"content-type": kind, "content-length": str(len(body))}, stream=httpx.ByteStream(body))
+            return httpx.Response(404, headers={"content-type": "text/plain"}, stream=httpx.ByteStream(b"Resource not found."))
+
+    return World()
+
+
+async def demo(ctx: Context) -> dict[str, Any]:
+    """Run the whole chain without any network on an invented world: a first look and a self-test."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="doiget-demo-") as folder:
+        values = {**ctx.config.values, "store": f"{folder}/papers", "access_log": f"{folder}/access.log", "offline": False, "email": ""}
+        config = replace(ctx.config, values=values, cache_dir=Path(folder) / "cache", config_dir=Path(folder), policy={}, policy_error="")
+        world = open_context(config, transport=demo_transport())
+        try:
+            steps = [await _demo_step(world, *row) for row in demo_plan()]
+        finally:
+            await world.client.aclose()
+    return {"ok": True, "healthy": all(step["as_expected"] for step in steps), "steps": steps}
+
+
+def demo_plan() -> list[tuple[str, Callable[..., Any], tuple[Any, ...], str]]:
+    """List the demo's steps: what a user would type, the operation, its arguments, and the outcome to expect."""
+    return [
+        (f"resolve {DEMO_DOI}", resolve, (DEMO_DOI,), "ok"),
+        (f"fetch {DEMO_DOI}", fetch, (DEMO_DOI,), "ok"),
+        (f"fetch arXiv:{DEMO_ARXIV}", fetch, (f"arXiv:{DEMO_ARXIV}",), "ok"),
+        (f"fetch {DEMO_DOI}.walled", fetch, (f"{DEMO_DOI}.walled",), "blocked_by_host"),
+        (f"fetch {DEMO_DOI}.closed", fetch, (f"{DEMO_DOI}.closed",), "closed_access"),
+        (f"fetch {DEMO_DOI}.missing", fetch, (f"{DEMO_DOI}.missing",), "not_registered"),
+        ("fetch not-an-identifier", fetch, ("not-an-identifier",), "not_an_identifier"),
+        (f"batch {DEMO_DOI} arXiv:{DEMO_ARXIV}", batch, ([DEMO_DOI, f"arXiv:{DEMO_ARXIV}"],), "ok"),
+        ("recent", recent, (), "ok"),
+        (f"remove {DEMO_DOI}", remove, (DEMO_DOI,), "ok"),
+        (f"restore {DEMO_DOI}", restore, (DEMO_DOI,), "ok"),
+        ("log verify", log, ("verify",), "ok"),
+    ]
+
+
+async def _demo_step(world: Context, typed: str, run: Callable[..., Any], arguments: tuple[Any, ...], expected: str) -> dict[str, Any]:
+    try:
+        answer = run(world, *arguments)
+        answer = await answer if hasattr(answer, "__await__") else answer
+        outcome = "ok" if answer.get("healthy", True) else "unhealthy"
+        shown = answer.get("title") or (answer.get("metadata") or {}).get("title") or answer.get("counts") or answer.get("total") or ""
+    except DoigetError as error:
+        outcome, shown = error.reason, f"{error.code.value}: {error.message}"
+    return {"command": f"doiget {typed}", "outcome": outcome, "as_expected": outcome == expected, "shown": str(shown)}
+
+
+# ############################################################################
+# MARK: 14. Registry
+# ############################################################################
+# The rows that the command line and MCP iterate over, and how each answer
+# reads to a person.
+# Uses: 1-13.
+# Promises: one row and one function make an operation; nothing here or below
+# knows an operation by name.
+
+
+def render_resolve(answer: dict[str, Any]) -> str:
+    """Render metadata for a person: reference line, then what matters before citing or fetching."""
+    work = work_from_dict(answer["metadata"])
+    lines = [reference_line(work, answer["ref"]), f"source: {answer['source']}; open access: {answer['oa_status']}"]
+    lines += [f"copy: {answer['oa_url']}"] if answer["oa_url"] else []
+    if work.retraction:
+        lines.append(f"!! {work.retraction.status.replace('_', ' ')} (notice: {work.retraction.notice_doi or 'unknown'})")
+    return "\n".join([*lines, *(["(an older record: see warnings)"] if answer["stale"] else [])])
+
+
+def render_fetch(answer: dict[str, Any]) -> str:
+    """Render a fetched paper: the path on the first line, then a one-line reference."""
+    names = ", ".join(answer["authors"][:3]) + (" et al." if answer["authors_total"] > 3 else "")
+    year = f"({answer['year']})" if answer["year"] else "(n.d.)"
+    parts = (names, year, answer["title"] or "[no title]", answer["container_title"], answer["ref"])
+    line = ". ".join(str(part).rstrip(".") for part in parts if part) + f" [{answer['citekey']}]"
+    return f"{answer['path']}\n{line}"
+
+
+def render_result(result: dict[str, Any]) -> str:
+    """Render one result of a batch as a line: input, then path or what went wrong."""
+    if result["ok"]:
+        return f"{result['input']}\t{result['path']}"
+    return f"{result['input']}\t{result['error']['code']} ({result['error']['reason']}): {result['error']['message']}"
+
+
+def render_batch(answer: dict[str, Any]) -> str:
+    """Render the counts of a batch; its results have been shown as they came."""
+    counts = answer["counts"]
+    words = (f"{counts['fetched']} fetched", f"{counts['already_in_store']} already in the store", f"{counts['failed']} failed")
+    return ", ".join(words) + (f", {counts['pending']} pending" if counts["pending"] else "")
+
+
+def render_summary(entry: dict[str, Any]) -> str:
+    """Render one entry of a list as a line; a paper without PDF is marked."""
+    names = ", ".join(entry["authors"][:2]) + (" et al." if entry["authors_total"] > 2 else "")
+    about = ". ".join(str(part).rstrip(".") for part in (names, entry["year"], entry["title"] or "[no title]") if part)
+    return f"{entry['ref']}\t{'pdf' if entry['path'] else 'no pdf'}\t{about} [{entry['citekey']}]"
+
+
+def render_list(answer: dict[str, Any]) -> str:
+    """Render a page of entries."""
+    lines = [render_summary(entry) for entry in answer["entries"]]
+    more = [f"({answer['total']} in all; more with --cursor {answer['next_cursor']})"] if answer["next_cursor"] else []
+    return "\n".join([*lines, *more]) or "The store is empty."
+
+
+def render_info(answer: dict[str, Any]) -> str:
+    """Render an entry's fields, one a line."""
+    entry = answer["entry"]
+    if entry is None:
+        return "Not in the store."
+    work = work_from_dict(entry)
+    facts = {name: entry[name] for name in ("path", "citekey", "source", "oa_status", "added_at", "fetched_at", "metadata_path") if entry[name]}
+    tags = {"tags": ", ".join(entry["tags"])} if entry["tags"] else {}
+    lines = [reference_line(work, entry["ref"]), *(f"{name}: {value}" for name, value in {**facts, **tags}.items())]
+    return "\n".join([*lines, *([] if entry["path"] else ["no pdf in the store"])])
+
+
+def render_health(answer: dict[str, Any]) -> str:
+    """Render the checks of doctor, faults marked."""
+    marks = {"ok": "ok", "warning": "!", "fault": "FAULT"}
+    width = max(len(check["name"]) for check in answer["checks"])
+    lines = [f"{marks[check['status']]:5} {check['name']:{width}}  {check['detail']}" for check in answer["checks"]]
+    verdict = "All well." if answer["healthy"] else "Something needs attention: see FAULT."
+    return "\n".join([f"doiget {answer['version']}", *lines, verdict])
+
+
+def render_demo(answer: dict[str, Any]) -> str:
+    """Render the demo as a session: what was typed, what came of it."""
+    lines = []
+    for step in answer["steps"]:
+        surprise = "" if step["as_expected"] else "  <- NOT AS EXPECTED"
+        lines.append(f"$ {step['command']}\n  {step['outcome']}{': ' + step['shown'] if step['shown'] else ''}{surprise}")
+    end = "The demo ran as expected, without any network." if answer["healthy"] else "The demo did not run as expected."
+    return "\n".join([*lines, end])
+
+
+def render_settings(answer: dict[str, Any]) -> str:
+    """Render settings as key = value (origin)."""
+    if "settings" not in answer:
+        return str(answer["path"])
+    return "\n".join(f"{row['key']} = {row['value']}  ({row['origin']})" for row in answer["settings"])
+
+
+def render_capabilities(answer: dict[str, Any]) -> str:
+    """Render what is on and off, and the hosts when asked for."""
+    head = [f"open access: {'on' if answer['oa_enabled'] else 'off'}; policy: {answer['source_policy']}; "
+            f"at most {answer['max_concurrent_fetches']} fetches at once, {answer['rate_limit_per_sec']} requests/s"]  # fmt: skip
+    sources = [f"{name}: {state}" for name, state in answer["sources"].items()]
+    return "\n".join([*head, *sources, *(f"{row['host']}\t{row['why']}" for row in answer.get("hosts", []))])
+
+
+def render_fields(answer: dict[str, Any]) -> str:
+    """Render an answer's fields, one a line: for operations with nothing special to say."""
+    return "\n".join(f"{key}: {value}" for key, value in answer.items() if key != "ok" and value not in (None, []))
+
+
+def render_path(answer: dict[str, Any]) -> str:
+    """Render just the path, for use in other commands."""
+    return str(answer["path"])
+
+
+def render_log(answer: dict[str, Any]) -> str:
+    """Render log lines as JSON Lines, or the result of a verification."""
+    if "events" in answer:
+        return "\n".join(json.dumps(event, ensure_ascii=False) for event in answer["events"])
+    faults = [f"{fault['file']}:{fault['line']}: {fault['fault']}" for fault in answer["faults"]]
+    return "\n".join([*faults, f"{answer['lines']} lines checked, {len(faults)} faults."])
+
+
+def render_trash(answer: dict[str, Any]) -> str:
+    """Render what can be restored."""
+    return "\n".join(f"{row['ref']}\t{row['removed_at']}\t{row.get('title') or ''}" for row in answer["entries"]) or "The trash is empty."
+
+
+NETWORK_CODES: Final = frozenset({Code.CAPABILITY_DENIED, Code.RATE_LIMITED, Code.NETWORK_ERROR, Code.FETCH_TIMEOUT})
+READ_CODES: Final = frozenset({Code.INVALID_REF, Code.INVALID_ARGUMENT, Code.STORE_ERROR})
+LIST_FIELDS: Final = {"entries": "array", "total": "integer", "next_cursor": "string|null"}
+
+OPERATIONS: Final[Mapping[str, Op]] = {
+    op.name: op
+    for op in (
+        Op(resolve, Effect.NETWORK, NETWORK_CODES | {Code.INVALID_REF, Code.NOT_FOUND},
+           {"ref": "string", "metadata": "object", "source": "string", "from_cache": "boolean", "stale": "boolean", "oa_status": "string",
+            "oa_url": "string|null", "warnings": "array"}, render_resolve, tool="resolve_paper"),
+        Op(fetch, Effect.WRITE, NETWORK_CODES | READ_CODES | {Code.NOT_FOUND, Code.NO_OA_AVAILABLE},
+           {"ref": "string", "source": "string", "path": "string", "license": "string", "size_bytes": "integer", "sha256": "string",
+            "version": "string|null", "host": "string", "title": "string|null", "authors": "array", "authors_total": "integer",
+            "year": "integer|null", "container_title": "string|null", "citekey": "string", "retraction": "object|null",
+            "already_in_store": "boolean", "metadata_path": "string", "undo": "string", "warnings": "array"}, render_fetch, tool="fetch_paper"),
+        Op(batch, Effect.WRITE, NETWORK_CODES | READ_CODES, {"results": "array", "counts": "object", "pending": "array"}, render_batch,
+           tool="batch_fetch", each="results"),
+        Op(info, Effect.READ, READ_CODES, {"entry": "object|null"}, render_info, tool="info"),
+        Op(recent, Effect.READ, READ_CODES, LIST_FIELDS, render_list, tool="list_recent", each="entries"),
+        Op(path, Effect.READ, READ_CODES | {Code.NOT_FOUND}, {"ref": "string", "path": "string"}, render_path, tool="paper_pdf_path"),
+        Op(capabilities, Effect.READ, frozenset(), {"oa_enabled": "boolean", "metadata_sources": "array", "tdm_enabled": "boolean",
+           "source_policy": "string", "rate_limit_per_sec": "number", "max_concurrent_fetches": "integer", "offline": "boolean"},
+           render_capabilities, tool="capability_profile"),
+        Op(health, Effect.NETWORK, frozenset(), {"healthy": "boolean", "version": "string", "schema_version": "string", "store": "string",
+           "store_writable": "boolean", "running": "integer", "queue_depth": "integer", "index": "string", "log": "string", "python": "string",
+           "checks": "array"}, render_health, command="doctor", tool="health", cli_defaults={"network": True}),
+        Op(cache, Effect.WRITE, frozenset({Code.STORE_ERROR}), {"action": "string"}, render_fields),
+        Op(log, Effect.READ, READ_CODES, {"path": "string"}, render_log, each="events"),
+        Op(config, Effect.WRITE, frozenset({Code.INVALID_ARGUMENT, Code.STORE_ERROR}), {"path": "string"}, render_settings),
+        Op(remove, Effect.WRITE, READ_CODES | {Code.NOT_FOUND}, {"ref": "string", "undo": "string"}, render_fields),
+        Op(restore, Effect.WRITE, READ_CODES | {Code.NOT_FOUND}, {"ref": "string", "path": "string|null"}, render_fields),
+        Op(trash, Effect.READ, READ_CODES, {"entries": "array"}, render_trash, each="entries"),
+        Op(demo, Effect.NETWORK, frozenset(), {"healthy": "boolean", "steps": "array"}, render_demo, each="steps"),
+    )
+}  # fmt: skip
+
+
+def check_arguments(op: Op, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Check and convert the arguments of a call (spec §3, Inputs); leaves defaults to the function's signature.
+
+    Numeric strings count as numbers. Raises INVALID_ARGUMENT (schema) naming the field, INVALID_REF for a text that
+    can be no identifier.
+    """
+    params = {param.name: param for param in op.params()}
+    for name in given:
+        if name not in params:
+            raise DoigetError("schema", f"There is no argument {name[:60]!r}.", hint=f"Arguments: {', '.join(params) or 'none'}.")
+    missing = [param.name for param in params.values() if param.required and given.get(param.name) is None]
+    if missing:
+        raise DoigetError("schema", f"The argument {missing[0]!r} is missing.")
+    return {name: check_value(params[name], value) for name, value in given.items() if value is not None}
+
+
+def check_value(param: Param, value: Any) -> Any:
+    """Check one argument against its annotation."""
+    if param.kind == list[str]:
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise DoigetError("schema", f"The argument {param.name!r} must be a list of texts.")
+        return value
+    if param.kind is bool:
+        if isinstance(value, bool) or str(value).lower() in {"true", "false"}:
+            return value is True or str(value).lower() == "true"
+        raise DoigetError("schema", f"The argument {param.name!r} must be true or false.")
+    if param.kind in {int, float}:
+        return _check_number(param, value)
+    return _check_text(param, value)
+
+
+def _check_number(param: Param, value: Any) -> float | int:
+    try:
+        number = float(value) if not isinstance(value, bool) else math.nan
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number) or (param.kind is int and number != int(number)):
+        raise DoigetError("schema", f"The argument {param.name!r} must be a {'whole ' if param.kind is int else ''}number.")
+    low, high = param.arg.minimum, param.arg.maximum
+    if (low is not None and number < low) or (high is not None and number > high):
+        raise DoigetError("schema", f"The argument {param.name!r} must lie between {low:g} and {high:g}.")
+    return int(number) if param.kind is int else number
+
+
+def _check_text(param: Param, value: Any) -> str:
+    arg = param.arg
+    if not isinstance(value, str):
+        raise DoigetError("schema", f"The argument {param.name!r} must be a text.")
+    if arg.choices and value not in arg.choices:
+        raise DoigetError("schema", f"The argument {param.name!r} must be one of: {', '.join(arg.choices)}.")
+    if arg is not REF_ARG and arg.max_length is not None and len(value) > arg.max_length:
+        raise DoigetError("schema", f"The argument {param.name!r} is longer than {arg.max_length} characters.")
+    return value  # a ref that is none is INVALID_REF, which parse_ref says best
+
+
+def exit_status_of(answer: Mapping[str, Any]) -> int:
+    """Choose the exit status for an answer (spec §3): a failure's own, a batch's common one, 10 for a fault."""
+    if not answer["ok"]:
+        return EXIT_STATUS[Code(answer["error"]["code"])]
+    if answer.get("healthy") is False:
+        return EXIT_STATUS[Code.STORE_ERROR]
+    failed = {EXIT_STATUS[Code(result["error"]["code"])] for result in answer.get("results", []) if not result["ok"]}
+    return 0 if not failed else failed.pop() if len(failed) == 1 else EXIT_BATCH_MIXED
+
+
+# ############################################################################
+# MARK: 15. Command line
+# ############################################################################
+# Words in, answers out: global flags, one parser per operation, the one door
+# to stdout, exit statuses.
+# Uses: 1, 4, 7, 11, 12, 14.
+# Promises: artefacts always print, also into a pipe; under --json every
+# outcome is one JSON object; no traceback reaches a user.
+
+GLOBAL_FLAGS: Final[Mapping[str, str]] = {
+    "--json": "print the whole answer as one JSON object",
+    "--jsonl": "print one JSON object per result or entry",
+    "--offline": "open no connection",
+    "--quiet": "no progress, no warnings on stderr",
+    "--no-cache": "ask the sources anew and remember nothing",
+    "--store": "folder of the store, instead of the configured one",
+    "--to": "also copy the fetched PDF into this folder",
+}
+VALUE_FLAGS: Final = ("--store", "--to")
+LIST_SUFFIXES: Final = (".txt", ".text", ".md", ".lst", ".csv", ".tsv")
+
+
+class Terminated(SystemExit):
+    """Raised by the handlers of SIGTERM and SIGHUP, so that every `finally` runs on the way out."""
+
+
+class Console:
+    """The one door to stdout and stderr; it never fails on a character the console cannot show."""
+
+    def __init__(self, flags: Mapping[str, Any]) -> None:
+        self.is_json = bool(flags.get("json") or flags.get("jsonl"))
+        self.is_lines = bool(flags.get("jsonl"))
+        self.is_quiet = bool(flags.get("quiet"))
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                # A terminal keeps its code page, files and pipes get UTF-8 (spec §3).
+                keep = stream.isatty() and not self.is_json
+                stream.reconfigure(encoding=None if keep else "utf-8", errors="backslashreplace", newline="\n")
+
+    def out(self, text: str) -> None:
+        """Print a line, or lines, of the answer."""
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+    def err(self, text: str) -> None:
+        """Print a line beside the answer, unless the user wants quiet or stderr is gone."""
+        if sys.stderr is not None:
+            sys.stderr.write(redact(text) + "\n")
+
+    def json(self, value: Any) -> None:
+        """Print a JSON value on one line."""
+        self.out(json.dumps(value, ensure_ascii=False))
+
+    def note(self, text: str) -> None:
+        """Print a remark that --quiet silences."""
+        if not self.is_quiet:
+            self.err(text)
+
+
+def split_flags(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """Take the global flags out of a command line, wherever they stand before `--`; returns them and the rest."""
+    flags: dict[str, Any] = {}
+    rest: list[str] = []
+    queue = list(words)
+    while queue:
+        word = queue.pop(0)
+        if word == "--":
+            rest += [word, *queue]
+            break
+        name, equals, value = word.partition("=")
+        if name in VALUE_FLAGS:
+            if not equals and not queue:
+                raise DoigetError("schema", f"{name} needs a folder.")
+            flags[name[2:]] = value if equals else queue.pop(0)
+        elif word in GLOBAL_FLAGS:
+            flags[word[2:].replace("-", "_")] = True
+        else:
+            rest.append(word)
+    return flags, rest
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run doiget as a command; returns the exit status (spec §3)."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    flags: dict[str, Any] = {"json": "--json" in words, "jsonl": "--jsonl" in words}
+    try:
+        with _signals():
+            try:
+                flags, rest = split_flags(words)
+                return _run_words(flags, rest)
+            except DoigetError as error:
+                return _report(Console(flags), error)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        return _leave_pipe()
+    except Terminated as end:
+        return int(end.code or 0)
+    except Exception as error:  # noqa: BLE001 - the last line of defence: a bug becomes an answer, not a traceback
+        return _report(Console(flags), _bug(error))
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into exceptions while a command runs."""
+
+    def leave(number: int, _frame: object) -> None:
+        raise Terminated(128 + number)
+
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {name: signal.signal(getattr(signal, name), leave) for name in names}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)
+
+
+def _leave_pipe() -> int:
+    """Go quietly when the reader of our output has left."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 141
+
+
+def _bug(error: BaseException) -> DoigetError:
+    """Turn an unexpected exception into INTERNAL_ERROR with an id; its text goes to stderr only on request."""
+    bug_id = random_name()
+    if env_value("DOIGET_LOG") == "debug":
+        import traceback
+
+        Console({}).err(f"[{bug_id}] " + "".join(traceback.format_exception(error)))
+    return DoigetError("bug", f"doiget made a mistake (id {bug_id}).")
+
+
+def _report(console: Console, error: DoigetError) -> int:
+    """Show a failure: as the answer under --json, else on stderr with the next step."""
+    answer = answer_of_error(error)
+    if console.is_json:
+        console.json(answer)
+    else:
+        console.err(f"doiget: {error.code.value} ({error.reason}): {error.message}")
+        for attempt in error.extra.get("attempts") or []:
+            if attempt["outcome"] != "ok":
+                console.note(f"  tried {attempt.get('host') or attempt['source']}: {attempt.get('detail') or attempt['outcome']}")
+        console.err(f"  next: {error.hint}" + (f" (after {math.ceil(error.retry_after_s)} s)" if error.retry_after_s else ""))
+        if error.extra.get("metadata_path"):
+            console.note(f"  record kept: {error.extra['metadata_path']}")
+    return exit_status_of(answer)
+
+
+def _run_words(flags: dict[str, Any], rest: list[str]) -> int:
+    console = Console(flags)
+    if not rest or rest[0] in {"-h", "--help", "help"}:
+        console.out(render_help())
+        return 0
+    if rest[0] in {"--version", "-V", "version"}:
+        console.json({"ok": True, **version_facts()}) if console.is_json else console.out(f"doiget {__version__}")
+        return 0
+    op = OPERATIONS.get(rest[0])
+    if op is None:
+        raise DoigetError("schema", f"There is no command {rest[0][:60]!r}.", hint="`doiget --help` lists the commands.")
+    return _run_operation(console, op, flags, rest[1:])
+
+
+def version_facts() -> dict[str, Any]:
+    """Return the version with the commit and digest of the file, as far as it is run from one."""
+    boot = sys.modules.get("_doiget_boot")
+    return {"version": __version__, "python": sys.version.split()[0], **(dict(getattr(boot, "BUILD", {})) if boot else {})}
+
+
+def render_help() -> str:
+    """Render the overview of commands and global flags."""
+    width = max(map(len, (*OPERATIONS, *GLOBAL_FLAGS)))
+    commands = [f"  {op.name:{width}}  {op.summary}" for op in OPERATIONS.values()]
+    flags = [f"  {name:{width}}  {text}" for name, text in GLOBAL_FLAGS.items()]
+    head = ["usage: doiget COMMAND [ARGUMENTS] [FLAGS]", "", (__doc__ or "").strip().splitlines()[0], "", "commands:"]
+    return "\n".join([*head, *commands, "", "flags, before or after the command:", *flags, "", "`doiget COMMAND --help` explains one command."])
+
+
+def build_parser(op: Op) -> Any:
+    """Build the argument parser of one operation from its signature."""
+    import argparse
+
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            raise DoigetError("schema", f"{message[0].upper()}{message[1:]}.", hint=f"`doiget {op.name} --help` explains the arguments.")
+
+    parser = Parser(prog=f"doiget {op.name}", description=op.run.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    for param in op.params():
+        add_argument(parser, param)
+    return parser
+
+
+def add_argument(parser: Any, param: Param) -> None:
+    """Add one parameter: positional ones as arguments, keyword-only ones as flags; values are checked later."""
+    how: dict[str, Any] = {"help": param.arg.help}
+    flag = f"--{param.name.replace('_', '-')}"
+    if param.kind is bool:
+        how["action"] = "store_true"
+    elif param.arg.choices:
+        how["metavar"] = "{" + ",".join(param.arg.choices) + "}"
+    if not param.keyword:
+        how["nargs"] = "+" if param.arg.many else None if param.required else "?"
+    else:
+        how["dest"] = param.name
+    parser.add_argument(flag if param.keyword else param.name, default=None, **how)
+
+
+def _run_operation(console: Console, op: Op, flags: Mapping[str, Any], words: Sequence[str]) -> int:
+    given = {name: value for name, value in vars(build_parser(op).parse_args(words)).items() if value is not None and value is not False}
+    for param in op.params():
+        if param.arg.many:
+            given[param.name] = expand_words(given[param.name])
+    arguments = check_arguments(op, {**op.cli_defaults, **given})
+    config = load_config({"store": flags.get("store"), "offline": True if flags.get("offline") else None})
+    for warning in config.warnings:
+        console.note(f"doiget: {warning}")
+    ctx = open_context(config, cache=not flags.get("no_cache"))
+    ctx.emit = _emitter(console, op)
+    ctx.progress = _progress_bar(console)
+    answer = _call(op, ctx, arguments)
+    if flags.get("to"):
+        copy_pdfs(answer, Path(flags["to"]))
+    _show(console, op, answer)
+    return exit_status_of(answer)
+
+
+def _call(op: Op, ctx: Context, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Run an operation; those that speak to the network get an event loop."""
+    import inspect
+
+    if not inspect.iscoroutinefunction(op.run):
+        answer: dict[str, Any] = op.run(ctx, **arguments)
+        return answer
+    import anyio
+
+    async def run() -> dict[str, Any]:
+        try:
+            result: dict[str, Any] = await op.run(ctx, **arguments)
+            return result
+        finally:
+            with anyio.move_on_after(1, shield=True):
+                await ctx.client.aclose()
+
+    return anyio.run(run)
+
+
+def _emitter(console: Console, op: Op) -> Callable[[dict[str, Any]], None] | None:
+    """Choose how results of a batch are shown as they come: lines of JSON, or lines for a person."""
+    if not op.each:
+        return None
+    if console.is_lines:
+        return console.json
+    if console.is_json:
+        return None
+    return lambda result: console.out(render_result(result)) if result["ok"] else console.err(render_result(result))
+
+
+def _progress_bar(console: Console) -> Callable[[int, int, str], None] | None:
+    """Show a bar on stderr, when that is a terminal and somebody may be watching."""
+    if console.is_quiet or console.is_json or sys.stderr is None or not sys.stderr.isatty():
+        return None
+    bars: list[Any] = []
+
+    def update(done: int, total: int, what: str) -> None:
+        from tqdm import tqdm
+
+        if not bars:
+            bars.append(tqdm(total=total, unit="paper", leave=False, file=sys.stderr))
+        bars[0].set_postfix_str(what[:40], refresh=False)
+        bars[0].update(done - bars[0].n)
+        if done == total:
+            bars[0].close()
+
+    return update
+
+
+def _show(console: Console, op: Op, answer: dict[str, Any]) -> None:
+    """Print an answer in the form the flags ask for; warnings go to stderr."""
+    if console.is_lines and op.each and op.each in answer:
+        if op.each != "results":  # results of a batch were printed as they came
+            for item in answer[op.each]:
+                console.json(item)
+        return
+    if console.is_json:
+        console.json(answer)
+        return
+    for warning in answer.get("warnings") or []:
+        console.note(f"note: {warning}")
+    console.out(op.render(answer))
+
+
+def copy_pdfs(answer: Mapping[str, Any], folder: Path) -> None:
+    """Copy the PDFs of a fetch or batch answer into a folder, under their names in the store; raises STORE_ERROR."""
+    for result in answer.get("results") or [answer]:
+        if result.get("ok") and result.get("path"):
+            source = Path(result["path"])
+            make_folder(folder, 0o755)
+            copy_file(source, folder / source.name)
+
+
+def expand_words(words: Sequence[str]) -> list[str]:
+    """Turn a batch's words into refs: existing list files and `-` are read, everything else is a ref itself."""
+    refs: list[str] = []
+    for word in words:
+        if word == "-":
+            refs += parse_list(sys.stdin.buffer.read())
+        elif word.lower().endswith(LIST_SUFFIXES) and os.path.isfile(word):
+            refs += parse_list(Path(word).read_bytes())
+        else:
+            refs.append(word)
+    if not refs:
+        raise DoigetError("schema", "There is nothing to fetch: the list holds no line.")
+    return refs
+
+
+def parse_list(data: bytes) -> list[str]:
+    """Read a plain list, one or more ids a line, in prose or bare; a line without any is kept to be reported."""
+    encoding = "utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8-sig"
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    refs: list[str] = []
+    for line in map(str.strip, text.splitlines()):
+        if not line or line.startswith("#"):
+            continue
+        refs += _refs_of_line(line)
+    return refs
+
+
+def _refs_of_line(line: str) -> list[str]:
+    try:
+        found = find_refs(line)
+        return [str(ref) for ref in found] if found else [str(parse_ref(line))]
+    except DoigetError:
+        return [line]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
