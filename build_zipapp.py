@@ -419,15 +419,13 @@ def git(*arguments: str) -> str:
     return run(["git", "-C", HERE, *arguments], "asking git").strip()
 
 
-def facts(targets: Sequence[Target], staged: Mapping[str, bytes], digest: str) -> dict[str, str]:
-    """Return what the launcher, doctor and `--version --json` say about this file."""
-    tops = {re.sub(r"^_native/[^/]*/", "", place).partition("/")[0] for place in staged}
+def facts(targets: Sequence[Target], digest: str) -> dict[str, str]:
+    """Return what doctor and `--version --json` say about this file."""
     return {
         "commit": commit(),
         "digest": digest,
         "pythons": " ".join(dict.fromkeys(target.python_tag for target in targets)),
         "platforms": " ".join(dict.fromkeys(target.tag for target in targets)),
-        "names": " ".join(sorted({name.partition(".")[0] for name in tops if ".dist-info" not in name})),
     }
 
 
@@ -444,13 +442,20 @@ def shiv(staged: Mapping[str, bytes], tool_folder: Path) -> dict[str, bytes]:
             return {name.replace("\\", "/"): archive.read(name) for name in archive.namelist()}
 
 
-def launcher_modules(build_facts: Mapping[str, str]) -> dict[str, bytes]:
-    """Cut launcher.py in two, with the facts of this build in place of its placeholder."""
+def top_names(staged: Mapping[str, bytes]) -> str:
+    """Return what the bundle makes importable at the top, one space between."""
+    tops = {re.sub(r"^_native/[^/]*/", "", place).partition("/")[0] for place in staged}
+    return " ".join(sorted({name.partition(".")[0] for name in tops if ".dist-info" not in name}))
+
+
+def launcher_modules(build_facts: Mapping[str, str], names: str) -> dict[str, bytes]:
+    """Cut launcher.py in two, with the facts of this build in place of its placeholders."""
     text = (HERE / "launcher.py").read_text(encoding="utf-8")
     first, cut, rest = text.partition("# ================================================================ cut here\n")
-    first, filled = re.subn(r"^BUILD = .*$", f"BUILD = {dict(build_facts)!r}", first, flags=re.MULTILINE)
-    if not cut or filled != 1:
-        raise BuildError("launcher.py has lost its line `BUILD = …` or `cut here`")
+    first, facts_filled = re.subn(r"^BUILD = .*$", f"BUILD = {dict(build_facts)!r}", first, flags=re.MULTILINE)
+    first, names_filled = re.subn(r'^NAMES = ""', f"NAMES = {names!r}", first, flags=re.MULTILINE)
+    if not cut or facts_filled != 1 or names_filled != 1:
+        raise BuildError("launcher.py has lost its line `BUILD = …`, `NAMES = …` or `cut here`")
     return {"__main__.py": f"{first}main()\n".encode(), "launcher_rest.py": rest.encode()}
 
 
@@ -538,8 +543,8 @@ def build_pyz(targets: Sequence[Target], build: Path) -> tuple[bytes, bytes]:
     add(staged, "doiget_sbom.json", bill)
     entries = shiv(staged, tools(build))
     listing = digests(staged).encode()
-    build_facts = facts(targets, staged, hashlib.sha256(listing).hexdigest())
-    entries |= launcher_modules(build_facts)
+    build_facts = facts(targets, hashlib.sha256(listing).hexdigest())
+    entries |= launcher_modules(build_facts, top_names(staged))
     entries |= {
         "digests.txt": listing,
         "doiget_build.json": (json.dumps(build_facts, indent=1) + "\n").encode(),

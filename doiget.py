@@ -38,7 +38,17 @@ import stat
 import sys
 import time
 import urllib.parse
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
@@ -285,7 +295,7 @@ REASONS: Final[Mapping[str, Reason]] = {
         Code.NETWORK_ERROR,
         Disposition.CONFIGURE,
         "the proxy wants a user name and password (407)",
-        "Put user and password into HTTPS_PROXY; for NTLM or Kerberos run a local helper proxy and point HTTPS_PROXY at it.",
+        "Put user and password into HTTPS_PROXY; for NTLM or Kerberos point it at a local helper proxy.",
     ),
     "proxy_blocked": Reason(
         Code.NETWORK_ERROR,
@@ -451,8 +461,10 @@ class Ref:
         return self.canonical
 
 
-#: Longest DOI accepted, in characters after parsing (spec §2).
+#: Longest identifier accepted, in characters after parsing (spec §2).
 MAX_REF_CHARS: Final = 256
+#: Longest safekey, in bytes (spec §2); leaves room for `.`, a random part and `.part` in every file system.
+MAX_KEY_CHARS: Final = 120
 _MAX_INPUT_CHARS: Final = 100_000  # parse_ref reads no further: what starts later is no reference
 _MAX_RAW_CHARS: Final = 4096  # one candidate as written: 256 characters, each up to 12 when percent-encoded
 _MAX_FOLD_CHARS: Final = 1280  # NFC joins at most four characters into one; it is quadratic in long mark runs
@@ -496,27 +508,28 @@ _LETTER_ANCHORS: Final = (
     r"(?P<pmcid>(?:pmcid[\s:=]{0,3}(?:pmc)?|pmc\s?:\s?|pmc)[0-9]{1,9}(?![0-9a-z]))",
     r"(?P<shortdoi>doi[\s:=]{0,3}10/[a-z0-9]{2,12}(?![\w/]))",
 )
-_ANCHOR: Final = (
-    f"(?=[0-9])(?:{'|'.join(_DIGIT_ANCHORS)})|(?=[a-z])(?<![0-9a-z])(?:{'|'.join(_LETTER_ANCHORS)})"
-)
+_ANCHOR: Final = f"(?=[0-9])(?:{'|'.join(_DIGIT_ANCHORS)})|(?=[a-z])(?<![0-9a-z])(?:{'|'.join(_LETTER_ANCHORS)})"
 # Where a DOI surely ends: white space, East Asian prose marks, or a separator before the next identifier.
 _STOP: Final = r"[\s\u3001\u3002\uff0c]|[,;|](?:10\.[0-9]{4}|doi:|https?:|arxiv:|pmc?id:|pmc[0-9])"
 _PROSE_TAIL: Final = frozenset(".,;:'\"!?`\u2018\u2019\u201c\u201d\u201e\u2026\uff1a\uff1b\uff01\uff1f")
 _OPENER: Final[Mapping[str, str]] = dict(
-    (pair[1], pair[0])
-    for pair in ("()", "[]", "{}", "<>", "\xab\xbb", "\u2039\u203a", "\uff08\uff09", "\uff3b\uff3d")
-    + ("\u3008\u3009", "\u300a\u300b", "\u300c\u300d", "\u300e\u300f", "\u3010\u3011")
+    zip(
+        ")]}>\xbb\u203a\uff09\uff3d\u3009\u300b\u300d\u300f\u3011",
+        "([{<\xab\u2039\uff08\uff3b\u3008\u300a\u300c\u300e\u3010",
+        strict=True,
+    )
 )
 _BRACKETS: Final = "[" + re.escape("".join([*_OPENER, *_OPENER.values()])) + "]"
 #: What ends an identifier, by the character right before it: a quote, table cell, parameter or HTML element.
 _ENDED_BY: Final[Mapping[str, str]] = {
-    **{char: char for char in "\"'`|"},
+    **{quote: quote for quote in "\"'`"},
     "\u201c": "[\u201d\u201c]",
     "\u2018": "\u2019",
     "\u201e": "[\u201c\u201d]",
+    "|": r"\|",
+    ",": ",",
     "=": "[&|]",
     ">": "</",
-    "|": r"\|",
 }
 _ASCII_LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
@@ -659,17 +672,10 @@ def _parse_arxiv_in_prose(text: str) -> Ref | None:
     ref = _parse_arxiv(text)
     if ref is None:
         return None
-    year, month, digits = *_year_month(ref.id), len(ref.id.partition(".")[2])
-    if digits:
-        dated = 7 <= year <= 50 and digits == (5 if year >= 15 else 4)
-    else:
-        dated = year >= 91 or year <= 7
-    return ref if dated and 1 <= month <= 12 else None
-
-
-def _year_month(arxiv_id: str) -> tuple[int, int]:
-    number = arxiv_id.rpartition("/")[2]
-    return int(number[:2]), int(number[2:4])
+    number = ref.id.rpartition("/")[2]
+    # Old ids run from 1991 to March 2007, new ones have four digits up to 2014 and five since.
+    dated = r"(?:9[1-9]|0[0-7])MM[0-9]{3}|(?:0[7-9]|1[0-4])MM\.[0-9]{4}|(?:1[5-9]|[2-4][0-9])MM\.[0-9]{5}"
+    return ref if _regex(dated.replace("MM", "(?:0[1-9]|1[0-2])")).fullmatch(number) else None
 
 
 def _parse_number(text: str, kind: RefKind) -> Ref | None:
@@ -735,10 +741,10 @@ def _parse_pubmed_url(host: str, path: str, query: str) -> Ref | None:
 
 
 def _parse_arxiv_url(host: str, path: str, query: str) -> Ref | None:
-    address = f"{host}/{path}{query}"
+    address = f"{host}/{path}{_decode_percent(query)}"
     if not _regex(r"arxiv|ar5iv|alphaxiv|xxx\.lanl\.gov|huggingface\.co/papers").search(address):
         return None
-    match = _regex(rf"[/:=]({_ARXIV_ID})").search(_decode_percent(address) if query else address)
+    match = _regex(rf"[/:=]({_ARXIV_ID})").search(address)
     return _parse_arxiv(match[1]) if match else None
 
 
@@ -759,7 +765,7 @@ def _strip_url_tail(doi: str, host: str) -> str:
     return doi
 
 
-def _parse_preprint_url(host: str, path: str, query: str) -> Ref | None:
+def _parse_preprint_url(host: str, path: str, _query: str) -> Ref | None:
     """Read a bioRxiv or medRxiv address that names the suffix only (/content/early/2016/12/30/097196)."""
     match = _regex(rf"/({_PREPRINT_SUFFIX}(?:v[1-9][0-9]{{0,2}})?)(?![0-9a-z])").search(f"/{path}")
     if match is None or not _regex(r"(?:.*\.)?(?:bio|med)rxiv\.org").fullmatch(host):
@@ -768,7 +774,7 @@ def _parse_preprint_url(host: str, path: str, query: str) -> Ref | None:
     return _parse_doi(f"{'10.64898' if is_new else '10.1101'}/{match[1]}")
 
 
-def _parse_nature_url(host: str, path: str, query: str) -> Ref | None:
+def _parse_nature_url(host: str, path: str, _query: str) -> Ref | None:
     """Read nature.com/articles/NAME: NAME is the suffix of the DOI, always under 10.1038."""
     match = _regex(r"articles/([a-z0-9][a-z0-9.-]*[a-z0-9])").match(path)
     if match is None or not _regex(r"(?:www\.)?nature\.com").fullmatch(host):
@@ -844,6 +850,20 @@ def _is_open(text: str, end: int, closer: str) -> bool:
     return window.rfind(_OPENER[closer]) > window.rfind(closer)
 
 
+def _parse_plain(text: str) -> Ref | None:
+    """Read an everyday DOI or arXiv id at once: what every stored record holds must cost microseconds."""
+    if len(text) > MAX_REF_CHARS:
+        return None
+    match = _regex(
+        r"(10\.(?!48550/|1101/|64898/)[0-9]{4,9}/[a-z0-9._()/:-]*[a-z0-9])|arxiv:([0-9]{4}\.[0-9]{4,5})(?:v([1-9][0-9]{0,3}))?"
+    ).fullmatch(text)
+    if match is None:
+        return None
+    if match[1]:
+        return Ref(RefKind.DOI, match[1].lower())
+    return Ref(RefKind.ARXIV, match[2], int(match[3]) if match[3] else None)
+
+
 def _parse_whole(text: str) -> Ref | None:
     """Read cleaned text that is one identifier and nothing else: here a bare number is a PMID."""
     token = text.strip(" \t\r\n.,;:'\"!?()[]{}<>`*_\u2018\u2019\u201c\u201d\xab\xbb")
@@ -873,6 +893,8 @@ def parse_ref(text: str) -> Ref:
 
     Raises not_an_identifier, too_long. Source: spec §2; docs/STORE.md lists every accepted form.
     """
+    if ref := _parse_plain(text):
+        return ref
     head = _clean(text[:_MAX_INPUT_CHARS])
     ref = _parse_whole(head) or next(_scan(head), None)
     if ref is None:
@@ -906,20 +928,18 @@ def safekey(ref: Ref) -> str:
     plain = f"{prefix}_{name.replace('/', '_', 1)}"
     # SECURITY: nothing but these characters reaches a path: no separator, drive, device name or trailing dot.
     key = re.sub(r"[^a-z0-9._-]", "_", plain)
-    if key == plain and len(key) <= 120 and not re.search(r"\.\Z|_[0-9a-f]{16}\Z", key):
+    if key == plain and len(key) <= MAX_KEY_CHARS and not re.search(r"\.\Z|_[0-9a-f]{16}\Z", key):
         return key
     import hashlib
 
     digest = hashlib.sha256(ref.canonical.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{key[:103]}_{digest[:16]}"
+    return f"{key[: MAX_KEY_CHARS - 17]}_{digest[:16]}"
 
 
 def quote_doi(doi: str) -> str:
     """Percent-encode a DOI for one URL path segment: all but RFC 3986's unreserved characters, `/` included."""
     # SECURITY: without a raw "/", "?" or "#" a DOI cannot leave its place in a request path.
-    return re.sub(
-        rb"[^A-Za-z0-9._~-]", lambda m: b"%%%02X" % m[0][0], doi.encode("utf-8", "surrogatepass")
-    ).decode("ascii")
+    return urllib.parse.quote(doi, safe="", errors="surrogatepass")
 
 
 #: Prefixes registered at DataCite as a whole (apis.md §12 and the clients named in recorded records).
@@ -1117,14 +1137,10 @@ _INLINES: Final = _words(
 _VOID: Final = _words("br break graphic hr img inline-graphic mprescripts mspace none wbr")
 _FORMULAS: Final = frozenset({"math", "inline-formula", "disp-formula", "alternatives"})
 _SUPERSCRIPTS: Final = str.maketrans("0123456789+-\u2212=()ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱ")
-_SUBSCRIPTS: Final = str.maketrans(
-    "0123456789+-\u2212=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ"
-)
+_SUBSCRIPTS: Final = str.maketrans("0123456789+-\u2212=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ")
 _ACCENT_MARKS: Final = "¯‾ˉ^\u02c6~\u02dc→\u20d7˙¨"
 _RELATIONS: Final = "<>=≤≥≈≃≅≡≠\u223c≲≳≪≫∝→"
-_ACCENTS: Final = str.maketrans(
-    _ACCENT_MARKS, "\u0304\u0304\u0304\u0302\u0302\u0303\u0303\u20d7\u20d7\u0307\u0308"
-)
+_ACCENTS: Final = str.maketrans(_ACCENT_MARKS, "\u0304\u0304\u0304\u0302\u0302\u0303\u0303\u20d7\u20d7\u0307\u0308")
 
 
 def as_text(value: object) -> str | None:
@@ -1465,9 +1481,7 @@ _BODY: Final = (
     r"organi[sz]ation|partnership|program(?:me)?|project|research|school|service|society|survey|team|trust|union|universi\w+|working|world)\b"
 )
 _NO_PERSON_WORD: Final = _words("and et for für of on the und y")
-_LIFE_DATES: Final = (
-    r",?\s*(?:\((?:[^()]*\d{3}[^()]*)\)|(?:b\.|d\.|ca\.)?\s*\d{4}\??\s*[-\u2013]\s*(?:\d{4})?\.?)$"
-)
+_LIFE_DATES: Final = r",?\s*(?:\((?:[^()]*\d{3}[^()]*)\)|(?:b\.|d\.|ca\.)?\s*\d{4}\??\s*[-\u2013]\s*(?:\d{4})?\.?)$"
 _ACADEMIC_TITLE: Final = r"^(?:(?:(?:Dr|Prof|Mr|Mrs|Ms|Dra|Assoc|Asst)\.\s*|(?:Dr|Prof|Professor)\s+))+(?=\S)"
 _DEGREE: Final = r",\s*(?:Ph\.?\s?D|M\.?D|M\.?Sc|B\.?Sc|M\.?P\.?H|R\.?N|M\.?A|B\.?A|Dr\.?P\.?H)\.?$|\s+Ph\.?\s?D\.?$"
 
@@ -1519,7 +1533,7 @@ def _author_of_parts(parts: Sequence[str], suffix: str = "", particle: str = "")
 def parse_name(value: object) -> Author | None:
     """Read a name that came as one string: `Family, Given`, `Given Family`, or a body.
 
-    A name without comma is parted before its last word (and particles) only where it looks like a person's: cased script,
+    A name without comma is parted before its last word (and particles) only if it looks like a person's: cased script,
     two to five words, none of them a body's; everything else stays one string. None for placeholders.
     """
     text = _clean_name(value)
@@ -1908,24 +1922,26 @@ LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 #: Every setting there is (spec §10). docs/CONFIG.md is generated from this table.
 SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("store", "DOIGET_STORE", "path", "folder of the PDFs and their records", "~/papers"),
-    Setting("email", "DOIGET_EMAIL", "text", "your address: enables Unpaywall and the faster pools of Crossref"),
-    Setting("source_policy", "DOIGET_SOURCE_POLICY", "choice", "strict: built-in hosts only; lenient: also the host an index "
-            "names for the work", "lenient", SOURCE_POLICIES),
+    Setting("email", "DOIGET_EMAIL", "text", "your address: enables Unpaywall and Crossref's faster pool"),
+    Setting("source_policy", "DOIGET_SOURCE_POLICY", "choice",
+            "strict: built-in hosts only; lenient: also the host an index names for the work",
+            "lenient", SOURCE_POLICIES),
     Setting("offline", "DOIGET_OFFLINE", "flag", "open no connection at all", "false"),
     Setting("timeout_s", "DOIGET_TIMEOUT_S", "seconds", "time for one fetch, retries included", "45"),
     Setting("access_log", "DOIGET_ACCESS_LOG", "path", "the provenance log", "access.log beside config.toml"),
     Setting("log", "DOIGET_LOG", "choice", "how much is written to stderr", "info", LOG_LEVELS),
     Setting("log_format", "DOIGET_LOG_FORMAT", "choice", "form of the lines on stderr", "text", ("text", "json")),
-    Setting("pyz_root", "DOIGET_PYZ_ROOT", "path", "folder the file unpacks itself into; read by the launcher, from the "
-            "variable only", "the user's cache folder"),
-    Setting("network.proxy", "HTTPS_PROXY", "text", "http://[user:password@]host:port of the proxy", "the system's proxy"),
+    Setting("pyz_root", "DOIGET_PYZ_ROOT", "path",
+            "folder the file unpacks itself into; the variable only", "the user's cache"),
+    Setting("network.proxy", "HTTPS_PROXY", "text",
+            "http://[user:password@]host:port of the proxy", "the system's proxy"),
     Setting("network.no_proxy", "NO_PROXY", "text", "hosts, .suffixes and networks reached without the proxy"),
-    Setting("network.ca_file", "SSL_CERT_FILE", "path", "PEM file of the certificate authorities to trust; "
-            "REQUESTS_CA_BUNDLE is read too", "the system's trust store"),
+    Setting("network.ca_file", "SSL_CERT_FILE", "path",
+            "PEM file of the authorities to trust; REQUESTS_CA_BUNDLE is read too", "the system's trust store"),
     *(Setting(f"keys.{name}", f"DOIGET_KEY_{name.upper()}", "text", f"your key for {name}", secret=True)
       for name in (*KEYED_SOURCES, *TDM_SOURCES)),
-    *(Setting(f"agree_tdm.{name}", f"DOIGET_AGREE_TDM_{name.upper()}", "flag", f"you accept the text mining terms of {name}", "false")
-      for name in TDM_SOURCES),
+    *(Setting(f"agree_tdm.{name}", f"DOIGET_AGREE_TDM_{name.upper()}", "flag",
+              f"you accept the text mining terms of {name}", "false") for name in TDM_SOURCES),
 )  # fmt: skip
 SETTING_BY_KEY: Final[Mapping[str, Setting]] = {setting.key: setting for setting in SETTINGS}
 #: Further spellings of the proxy and CA variables, in the order they are looked at.
@@ -2060,8 +2076,10 @@ def _parse_seconds(setting: Setting, value: object) -> float:
 
 def expand_path(text: str) -> str:
     """Return an absolute path for `~` and relative forms, without touching the disk."""
-    expanded = os.path.expanduser(text)
-    return str(NOWHERE / "papers") if expanded.startswith("~") else os.path.abspath(expanded)
+    try:
+        return os.path.abspath(Path(text).expanduser())  # noqa: PTH100 - resolve() would follow symlinks
+    except RuntimeError:  # no home folder is known
+        return str(NOWHERE / "papers")
 
 
 def load_toml(path: Path) -> dict[str, Any]:
@@ -2140,13 +2158,17 @@ def load_config(arguments: Mapping[str, Any] | None = None, policy_file: Path | 
     return Config(values, origins, config_dir, cache_dir, tuple(warnings), policy, policy_error)
 
 
-def _candidates(setting: Setting, arguments: Mapping[str, Any], in_file: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
+def _candidates(
+    setting: Setting, arguments: Mapping[str, Any], in_file: Mapping[str, Any]
+) -> Iterator[tuple[Any, str]]:
     """Yield the values given for a setting with their origins, the strongest first."""
     if arguments.get(setting.key) is not None:
         yield parse_setting(setting, arguments[setting.key]), "argument"
-    in_config = setting.key in in_file and not (isinstance(in_file[setting.key], str) and is_unset(in_file[setting.key]))
+    in_config = setting.key in in_file and not (
+        isinstance(in_file[setting.key], str) and is_unset(in_file[setting.key])
+    )
     from_file = [(parse_setting(setting, in_file[setting.key]), "config.toml")] if in_config else []
-    # The proxy and CA variables serve every program; what config.toml says to doiget alone is the better word (spec §10).
+    # Proxy and CA variables serve every program; config.toml speaks to doiget alone, so it comes first (spec §10).
     yield from from_file if setting.key in ENV_ALIASES else []
     for name in ENV_ALIASES.get(setting.key, (setting.env,)):
         value = env_value(name)
@@ -2172,7 +2194,9 @@ def _apply_defaults(values: dict[str, Any], origins: dict[str, str], config_dir:
     values["store"] = values["store"] or expand_path("~/papers")
     if not values["access_log"]:
         fits = _is_creatable(config_dir)
-        values["access_log"] = str(config_dir / "access.log" if fits else Path(values["store"]) / ".metadata" / "access.log")
+        values["access_log"] = str(
+            config_dir / "access.log" if fits else Path(values["store"]) / ".metadata" / "access.log"
+        )
         origins["access_log"] = "default" if fits else "default (the config folder cannot be written)"
 
 
@@ -2201,7 +2225,7 @@ def _apply_policy(policy: Mapping[str, Any], values: dict[str, Any], origins: di
 def _tdm_warnings(values: Mapping[str, Any]) -> list[str]:
     halves = {name: (bool(values[f"keys.{name}"]), bool(values[f"agree_tdm.{name}"])) for name in TDM_SOURCES}
     return [
-        f"Text mining at {name} stays off: it needs both DOIGET_KEY_{name.upper()} and DOIGET_AGREE_TDM_{name.upper()}=1."
+        f"Text mining at {name} stays off: DOIGET_KEY_{name.upper()} and DOIGET_AGREE_TDM_{name.upper()}=1 go together."
         for name, (key, agreed) in halves.items()
         if key != agreed
     ]
@@ -2236,7 +2260,9 @@ def save_setting(config: Config, key: str, value: str) -> Path:
     """
     setting = SETTING_BY_KEY.get(key)
     if setting is None or key == "pyz_root":
-        raise DoigetError("schema", f"There is no setting {key!r} for config.toml.", hint="`doiget config get` lists them.")
+        raise DoigetError(
+            "schema", f"There is no setting {key!r} for config.toml.", hint="`doiget config get` lists them."
+        )
     path = config.config_dir / "config.toml"
     parsed: Any = None
     if not is_unset(value):
@@ -2261,7 +2287,11 @@ def edit_toml(text: str, key: str, value: Any) -> str:
             end = number + 1
     kept = [line for line in lines[start:end] if not re.match(rf"\s*{re.escape(name)}\s*=", line)]
     new = [] if value is None else [f"{name} = {toml_literal(value)}"]
-    missing = [f"[{table}]"] if new and table and not any(re.match(rf"\s*\[{re.escape(table)}\]", line) for line in lines) else []
+    missing = (
+        [f"[{table}]"]
+        if new and table and not any(re.match(rf"\s*\[{re.escape(table)}\]", line) for line in lines)
+        else []
+    )
     if missing:
         return "\n".join([*lines, *missing, *new]) + "\n"
     return "\n".join([*lines[:start], *kept, *new, *lines[end:]]) + "\n"
@@ -2470,6 +2500,16 @@ def write_atomic(path: Path, data: bytes, mode: int = 0o600, *, durable: bool = 
             sync_folder(path.parent)
 
 
+def append_bytes(path: Path, data: bytes) -> None:
+    """Add bytes to the end of an existing file, for what may be lost in a power cut; raise STORE_ERROR."""
+    with disk_errors("write", path):
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | _COMMON_FLAGS)
+        try:
+            write_all(fd, data)
+        finally:
+            os.close(fd)
+
+
 class PartFile:
     """A download on its way: `.<stem>.<random>.part` beside its target, with constant memory.
 
@@ -2484,6 +2524,7 @@ class PartFile:
         self.path = target.with_name(f".{target.stem}.{random_name()}.part")
         self.size = 0  # bytes
         self.head = b""  # the first PDF_HEAD_BYTES
+        self.tail = b""  # the last PDF_HEAD_BYTES
         self.committed = False
         self._digest = hashlib.sha256()
         self._lock = lock
@@ -2506,6 +2547,7 @@ class PartFile:
         self.size += len(data)
         if len(self.head) < PDF_HEAD_BYTES:
             self.head = (self.head + data[:PDF_HEAD_BYTES])[:PDF_HEAD_BYTES]
+        self.tail = (self.tail + data[-PDF_HEAD_BYTES:])[-PDF_HEAD_BYTES:]
 
     def sha256(self) -> str:
         """Return the hex digest of what was written so far."""
@@ -2542,12 +2584,23 @@ class PartFile:
             self._lock.release()
 
 
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file, whole or not at all, over `target`; raise STORE_ERROR."""
+    with disk_errors("read", source), source.open("rb") as body, PartFile(target) as part:
+        while block := body.read(1 << 20):
+            part.write(block)
+        part.commit()
+
+
 def parse_toml(data: bytes) -> dict[str, Any]:
     """Parse TOML bytes (a BOM from an editor is fine); raise ValueError for anything that is not TOML."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:
         import tomli as tomllib
+    # SECURITY: a key of many dotted parts costs the parser their square; 100 kB of them would keep it for minutes.
+    if re.search(rb"(?:\.[ \t]*[\"']?[\w-]{1,40}[\"']?[ \t]*){200}", data):
+        raise ValueError("a key has too many parts")
     try:
         parsed: dict[str, Any] = tomllib.loads(data.decode("utf-8-sig"))
     except RecursionError as exc:  # SECURITY: deep nesting is bad TOML, not a crash
@@ -3127,8 +3180,12 @@ class AccessLog:
         check = self._verify_once()
         if check.faults:  # a rotation between two reads may look like a fault: look again
             check = self._verify_once()
-        return {"ok": not check.faults, "files": [p.name for p in self._files()], "lines": check.lines,
-                "faults": check.faults}
+        return {
+            "ok": not check.faults,
+            "files": [p.name for p in self._files()],
+            "lines": check.lines,
+            "faults": check.faults,
+        }
 
     def _files(self) -> list[Path]:
         return [*self._rotated(), *([self.path] if os.path.lexists(self.path) else [])]
@@ -3238,7 +3295,7 @@ def _lines_backwards(path: Path) -> Iterator[bytes]:
 CACHE_VERSION: Final = 1
 CACHE_TTL_S: Final = 7 * 86400
 CACHE_MISS_TTL_S: Final = 86400
-MAX_CACHE_ENTRY_BYTES: Final = 16_000_000
+MAX_CACHE_ENTRY_BYTES: Final = 4_000_000
 _CLOCK_SLACK_S: Final = 300.0  # an entry from further in the future was dated by a wrong clock
 _LEFTOVER_S: Final = 3600.0
 _CACHE_NAME: Final = r"[a-z]+_[a-z0-9._-]{1,120}\.toml"
@@ -3399,10 +3456,10 @@ REQUESTS_PER_S: Final = 5
 
 
 class Pace(NamedTuple):
-    """How fast a host may be asked: `count` requests start in any `window_s`, `at_once` run together."""
+    """How fast a host may be asked: `starts` requests begin in any `window_s`, `at_once` run together."""
 
     name: str
-    count: int
+    starts: int
     window_s: float
     at_once: int = 0  # 0: no limit of its own
     backoff_s: float = 1.0  # first wait after a 429 that names no time
@@ -3424,63 +3481,96 @@ OVERALL_PACE: Final = Pace("all", REQUESTS_PER_S, 1.0)
 
 #: The sources, in the order docs/SOURCES.md lists them. Paces from apis.md.
 APIS: Final[Mapping[str, Api]] = {
-    "crossref": Api("api.crossref.org", "metadata, relations and retractions of Crossref DOIs",
-                    Pace("crossref", 5, 1.0, 1), Pace("crossref", 10, 1.0, 3), "https://www.crossref.org/documentation/retrieve-metadata/rest-api/"),
-    "datacite": Api("api.datacite.org", "metadata of DataCite DOIs; of arXiv papers while arXiv throttles",
-                    Pace("datacite", 3, 2.0, 2), Pace("datacite", 3, 1.0, 3), "https://support.datacite.org/docs/is-there-a-rate-limit-for-making-requests-against-the-datacite-apis"),
-    "arxiv": Api("export.arxiv.org", "metadata and PDFs of arXiv papers", ARXIV_PACE, None, "https://info.arxiv.org/help/api/tou.html"),
-    "openalex": Api("api.openalex.org", "open access locations; metadata while the agency is down",
-                    Pace("openalex", 10, 1.0, 3), None, "https://docs.openalex.org/how-to-use-the-api/rate-limits-and-authentication"),
-    "unpaywall": Api("api.unpaywall.org", "open access locations of DOIs for which OpenAlex names none",
-                     Pace("unpaywall", 5, 1.0, 2), None, "https://unpaywall.org/products/api", "email"),
-    "europepmc": Api("www.ebi.ac.uk", "metadata by PMID and PMCID; free copies in PubMed Central and Europe PMC",
-                     Pace("europepmc", 3, 1.0, 2), None, "https://europepmc.org/RestfulWebService"),
-    "ncbi": Api("eutils.ncbi.nlm.nih.gov", "DOIs of PMIDs that Europe PMC does not answer for",
-                Pace("ncbi", 3, 1.0, 1), None, "https://www.ncbi.nlm.nih.gov/books/NBK25497/"),
-    "idconv": Api("pmc.ncbi.nlm.nih.gov", "DOIs of PMCIDs that Europe PMC does not answer for",
-                  Pace("ncbi", 3, 1.0, 1), None, "https://pmc.ncbi.nlm.nih.gov/tools/id-converter-api/"),
-    "doi.org": Api("doi.org", "shortDOIs, the agency of a DOI, metadata from other agencies (JaLC, mEDRA, KISTI, …)",
-                   Pace("doi.org", 5, 1.0, 2), None, "https://www.doi.org/the-identifier/resources/factsheets/doi-resolution-documentation"),
-    "pmc": Api("pmc-oa-opendata.s3.amazonaws.com", "PDFs of the PMC open access collection", Pace("pmc", 3, 1.0, 2), None,
-               "https://pmc.ncbi.nlm.nih.gov/tools/pmcaws/"),
-    "zenodo": Api("zenodo.org", "files of Zenodo records", Pace("zenodo", 1, 1.0, 1), None, "https://developers.zenodo.org/"),
-    "figshare": Api("api.figshare.com", "files of figshare items", Pace("figshare", 1, 1.0, 1), None, "https://docs.figshare.com/"),
-    "osf": Api("api.osf.io", "files of OSF preprints and projects", Pace("osf", 1, 1.0, 1), None, "https://developer.osf.io/"),
+    "crossref": Api(
+        "api.crossref.org", "metadata, relations and retractions of Crossref DOIs",
+        Pace("crossref", 5, 1.0, 1), Pace("crossref", 10, 1.0, 3),
+        "https://www.crossref.org/documentation/retrieve-metadata/rest-api/"),
+    "datacite": Api(
+        "api.datacite.org", "metadata of DataCite DOIs; of arXiv papers while arXiv throttles",
+        Pace("datacite", 3, 2.0, 2), Pace("datacite", 3, 1.0, 3), "https://support.datacite.org/docs/api"),
+    "arxiv": Api(
+        "export.arxiv.org", "metadata and PDFs of arXiv papers", ARXIV_PACE, None, "https://info.arxiv.org/help/api/tou.html"),
+    "openalex": Api(
+        "api.openalex.org", "open access locations; metadata while the agency is down",
+        Pace("openalex", 10, 1.0, 3), None, "https://docs.openalex.org/how-to-use-the-api/rate-limits-and-authentication"),
+    "unpaywall": Api(
+        "api.unpaywall.org", "open access locations of DOIs for which OpenAlex names none",
+        Pace("unpaywall", 5, 1.0, 2), None, "https://unpaywall.org/products/api", "email"),
+    "europepmc": Api(
+        "www.ebi.ac.uk", "metadata by PMID and PMCID; free copies in PubMed Central and Europe PMC",
+        Pace("europepmc", 3, 1.0, 2), None, "https://europepmc.org/RestfulWebService"),
+    "ncbi": Api(
+        "eutils.ncbi.nlm.nih.gov", "DOIs of PMIDs that Europe PMC does not answer for",
+        Pace("ncbi", 3, 1.0, 1), None, "https://www.ncbi.nlm.nih.gov/books/NBK25497/"),
+    "idconv": Api(
+        "pmc.ncbi.nlm.nih.gov", "DOIs of PMCIDs that Europe PMC does not answer for",
+        Pace("ncbi", 3, 1.0, 1), None, "https://pmc.ncbi.nlm.nih.gov/tools/id-converter-api/"),
+    "doi.org": Api(
+        "doi.org", "shortDOIs, the agency of a DOI, metadata from other agencies (JaLC, mEDRA, KISTI, …)",
+        Pace("doi.org", 5, 1.0, 2), None, "https://www.doi.org/the-identifier/resources/factsheets"),
+    "pmc": Api(
+        "pmc-oa-opendata.s3.amazonaws.com", "PDFs of the PMC open access collection",
+        Pace("pmc", 3, 1.0, 2), None, "https://pmc.ncbi.nlm.nih.gov/tools/pmcaws/"),
+    "zenodo": Api(
+        "zenodo.org", "files of Zenodo records", Pace("zenodo", 1, 1.0, 1), None, "https://developers.zenodo.org/"),
+    "figshare": Api(
+        "api.figshare.com", "files of figshare items", Pace("figshare", 1, 1.0, 1), None, "https://docs.figshare.com/"),
+    "osf": Api(
+        "api.osf.io", "files of OSF preprints and projects", Pace("osf", 1, 1.0, 1), None, "https://developer.osf.io/"),
 }  # fmt: skip
 #: Other agencies answer content negotiation themselves; doi.org sends us there.
-AGENCY_HOSTS: Final = ("data.crosscite.org", "data.crossref.org", "api.medra.org", "data.medra.org", "www.medra.org",
-                       "japanlinkcenter.org", "doi.airiti.com", "www.kisti.re.kr", "doi.kisti.re.kr", "data.doi.or.kr",
-                       "www.doi.or.kr", "chooser.crossref.org", "www.istic.ac.cn", "dx.chinadoi.cn", "doi.chinadoi.cn")  # fmt: skip
+AGENCY_HOSTS: Final = (
+    "data.crosscite.org", "data.crossref.org", "api.medra.org", "data.medra.org", "www.medra.org",
+    "japanlinkcenter.org", "doi.airiti.com", "www.kisti.re.kr", "doi.kisti.re.kr", "data.doi.or.kr",
+    "www.doi.or.kr", "chooser.crossref.org", "www.istic.ac.cn", "dx.chinadoi.cn", "doi.chinadoi.cn",
+)  # fmt: skip
 RESOLVER_HOSTS: Final = ("doi.org", "dx.doi.org", "hdl.handle.net")
 
 #: Hosts that may serve PDFs and landing pages: exact names, or `*.` for subdomains only (apis.md §11).
-CONTENT_HOSTS: Final[tuple[str, ...]] = (
-    "arxiv.org", "*.arxiv.org", "europepmc.org", "*.europepmc.org", "zenodo.org", "*.zenodo.org",
-    "osf.io", "*.osf.io", "hal.science", "*.hal.science", "hal.archives-ouvertes.fr", "*.archives-ouvertes.fr",
-    "core.ac.uk", "*.core.ac.uk", "www.researchsquare.com", "assets.researchsquare.com",
-    "ndownloader.figshare.com", "api.figshare.com", "figshare.com", "www.jstage.jst.go.jp", "*.jst.go.jp",
-    "scielo.org", "*.scielo.org", "*.scielo.br", "pmc-oa-opendata.s3.amazonaws.com", "*.biorxiv.org", "*.medrxiv.org",
-    "*.ncbi.nlm.nih.gov", "ntrs.nasa.gov", "repo.nii.ac.jp",
-    "*.plos.org", "*.frontiersin.org", "*.mdpi.com", "mdpi-res.com", "*.mdpi-res.com", "elifesciences.org",
-    "*.elifesciences.org", "peerj.com", "*.copernicus.org", "*.springer.com", "*.springeropen.com", "*.biomedcentral.com",
-    "*.springernature.com", "*.nature.com", "*.wiley.com", "*.elsevier.com", "*.sciencedirect.com",
-    "pdf.sciencedirectassets.com", "*.cell.com", "academic.oup.com", "watermark.silverchair.com", "*.cambridge.org",
-    "*.degruyter.com", "*.aps.org", "*.iop.org", "scipost.org", "*.scipost.org", "projecteuclid.org", "doaj.org",
+CONTENT_HOSTS: Final = (
+    "arxiv.org", "*.arxiv.org", "europepmc.org", "*.europepmc.org", "zenodo.org", "*.zenodo.org", "osf.io",
+    "*.osf.io", "hal.science", "*.hal.science", "hal.archives-ouvertes.fr", "*.archives-ouvertes.fr", "core.ac.uk",
+    "*.core.ac.uk", "www.researchsquare.com", "assets.researchsquare.com", "ndownloader.figshare.com",
+    "api.figshare.com", "figshare.com", "www.jstage.jst.go.jp", "*.jst.go.jp", "scielo.org", "*.scielo.org",
+    "*.scielo.br", "pmc-oa-opendata.s3.amazonaws.com", "*.biorxiv.org", "*.medrxiv.org", "*.ncbi.nlm.nih.gov",
+    "ntrs.nasa.gov", "repo.nii.ac.jp", "*.plos.org", "*.frontiersin.org", "*.mdpi.com", "mdpi-res.com",
+    "*.mdpi-res.com", "elifesciences.org", "*.elifesciences.org", "peerj.com", "*.copernicus.org", "*.springer.com",
+    "*.springeropen.com", "*.biomedcentral.com", "*.springernature.com", "*.nature.com", "*.wiley.com",
+    "*.elsevier.com", "*.sciencedirect.com", "pdf.sciencedirectassets.com", "*.cell.com", "academic.oup.com",
+    "watermark.silverchair.com", "*.cambridge.org", "*.degruyter.com", "*.aps.org", "*.iop.org", "scipost.org",
+    "*.scipost.org", "projecteuclid.org", "doaj.org",
 )  # fmt: skip
-#: Shared storage: an exact host and path, and only as the target of a redirect. Never a wildcard: many tenants share it.
+#: Shared storage: an exact host and path, only behind a redirect. Never a wildcard: it has many tenants.
 STORAGE_PREFIXES: Final[tuple[tuple[str, str], ...]] = (
     ("storage.googleapis.com", "/plos-corpus-prod/"),
     ("s3-eu-west-1.amazonaws.com", "/pfigshare-u-files/"),
+    ("storage.googleapis.com", "/cos-osf-prod-files-us-east1/"),
+    ("storage.googleapis.com", "/cos-osf-prod-files-de-1/"),
+    ("storage.googleapis.com", "/cos-osf-prod-files-ca-1/"),
+    ("storage.googleapis.com", "/cos-osf-prod-files-au-1/"),
     ("fjfsdata01prod.blob.core.windows.net", "/"),
     ("dfzljdn9uc3pi.cloudfront.net", "/"),
     ("d197for5662m48.cloudfront.net", "/"),
 )
 #: Hosts that exist only to keep programs out. Being sent there is an answer.
 WALL_HOSTS: Final = ("perfdrive.com", "datadome.co", "distilnetworks.com", "kasada.io", "imperva.com", "incapsula.com")
-WALL_MARKS: Final = (b"just a moment", b"cf-chl", b"client challenge", b"/_fs-ch-", b"cloudpmc-viewer-pow", b"captcha",
-                     b"making sure you&#39;re not a bot", b"making sure you're not a bot", b"x-amzn-waf-action",
-                     b"/cookieabsent", b"cookieset=1", b"preparing to download", b"attention required! | cloudflare")  # fmt: skip
-PRIVATE_SUFFIXES: Final = (".local", ".internal", ".localhost", ".localdomain", ".lan", ".intranet", ".home.arpa", ".corp", ".home")
+WALL_MARKS: Final = (
+    b"just a moment", b"cf-chl", b"client challenge", b"/_fs-ch-", b"cloudpmc-viewer-pow",
+    b"captcha", b"making sure you&#39;re not a bot", b"making sure you're not a bot",
+    b"x-amzn-waf-action", b"/cookieabsent", b"cookieset=1",
+    b"preparing to download", b"attention required! | cloudflare",
+)  # fmt: skip
+PRIVATE_SUFFIXES: Final = (
+    ".local",
+    ".internal",
+    ".localhost",
+    ".localdomain",
+    ".lan",
+    ".intranet",
+    ".home.arpa",
+    ".corp",
+    ".home",
+)
 
 
 # ---- Which hosts ----
@@ -3546,7 +3636,9 @@ def judge_url(text: str, *, named: frozenset[str] = frozenset(), strict: bool = 
     if is_ip_literal(host) or "." not in host or host.endswith(PRIVATE_SUFFIXES):
         raise DoigetError("private_address", f"Refused to contact the local or private address {host}.")
     if is_wall(host):
-        raise DoigetError("blocked_by_host", f"The host of the copy hands programs over to {host}, which keeps them out.")
+        raise DoigetError(
+            "blocked_by_host", f"The host of the copy hands programs over to {host}, which keeps them out."
+        )
     near_named = any(host == name or (redirect and host.endswith("." + name)) for name in named)
     # SECURITY: everything else needs a line in the list, or the word of an index.
     if not (is_listed(host, url.path, redirect=redirect) or (near_named and not strict)):
@@ -3642,7 +3734,9 @@ class Pacer:
         wait = start - self.clock()
         left = anyio.current_effective_deadline() - anyio.current_time()
         if wait > left:
-            raise DoigetError("source_limit", f"{pace.name} is busy: the next turn comes in {wait:.0f} s.", retry_after_s=wait)
+            raise DoigetError(
+                "source_limit", f"{pace.name} is busy: the next turn comes in {wait:.0f} s.", retry_after_s=wait
+            )
         if wait > 0:
             await anyio.sleep(wait)
 
@@ -3653,9 +3747,9 @@ class Pacer:
             # A clock that was set back must not block us for hours: starts far in the future are not believed.
             starts = [t for t in state.get("starts", []) if now - pace.window_s < t < now + MAX_BACKOFF_S * 5]
             earliest = max(now, min(state.get("not_before", 0.0), now + MAX_BACKOFF_S))
-            nth_last = starts[-pace.count] + pace.window_s if len(starts) >= pace.count else 0.0
+            nth_last = starts[-pace.starts] + pace.window_s if len(starts) >= pace.starts else 0.0
             start: float = max(earliest, nth_last, starts[-1] if starts else 0.0)
-            state["starts"] = [*starts, start][-pace.count :]
+            state["starts"] = [*starts, start][-pace.starts :]
         return start
 
     def block(self, pace: Pace, seconds: float) -> None:
@@ -3711,8 +3805,9 @@ def _ca_context(config: Config) -> ssl.SSLContext:
     if hasattr(ssl, "VERIFY_X509_STRICT"):
         # Private CAs of TLS-inspecting proxies often lack the extensions strict mode wants (spec §10).
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    is_folder = Path(path).is_dir()
     try:
-        context.load_verify_locations(cafile=path if not os.path.isdir(path) else None, capath=path if os.path.isdir(path) else None)
+        context.load_verify_locations(cafile=None if is_folder else path, capath=path if is_folder else None)
     except OSError:  # ssl.SSLError is one
         origin = config.origins["network.ca_file"]
         raise DoigetError("tls_untrusted", f"The CA file named by {origin} cannot be read as PEM: {path}.") from None
@@ -3736,13 +3831,16 @@ def find_proxy(config: Config) -> tuple[str, str]:
     scheme = proxy.partition("://")[0].lower()
     if scheme not in {"http", "https"} or proxy.lower().endswith(".pac"):
         kind = "PAC file" if proxy.lower().endswith(".pac") else f"{scheme} proxy"
-        raise DoigetError("proxy_blocked", f"{origin} names a {kind}, which doiget does not speak.",
-                          hint="Name an HTTP proxy in HTTPS_PROXY; a local helper can turn SOCKS or PAC into one.")  # fmt: skip
+        raise DoigetError(
+            "proxy_blocked",
+            f"{origin} names a {kind}, which doiget does not speak.",
+            hint="Name an HTTP proxy in HTTPS_PROXY; a local helper can turn SOCKS or PAC into one.",
+        )
     return proxy, origin
 
 
 def goes_direct(host: str, no_proxy: str) -> bool:
-    """Say whether NO_PROXY exempts a host: names, .suffixes, `*`, networks in CIDR form (which match addresses only)."""
+    """Say whether NO_PROXY exempts a host: names, .suffixes and `*`; networks match addresses, so never a name."""
     for entry in re.split(r"[,\s]+", no_proxy.strip().lower()):
         name = entry.partition("://")[2] or entry
         name = re.sub(r":\d+$", "", name).lstrip("*").strip(".")
@@ -3759,8 +3857,14 @@ def _direct_backend() -> Any:
     import httpcore
 
     class CheckedBackend(httpcore.AnyIOBackend):
-        async def connect_tcp(self, host: str, port: int, timeout: float | None = None,  # noqa: ASYNC109 - httpcore's signature
-                              local_address: str | None = None, socket_options: Any = None) -> httpcore.AsyncNetworkStream:  # fmt: skip
+        async def connect_tcp(
+            self,
+            host: str,
+            port: int,
+            timeout: float | None = None,  # noqa: ASYNC109 - httpcore's signature
+            local_address: str | None = None,
+            socket_options: Any = None,
+        ) -> httpcore.AsyncNetworkStream:
             try:
                 with anyio.fail_after(timeout):
                     found = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -3771,12 +3875,10 @@ def _direct_backend() -> Any:
             if not addresses:
                 raise DoigetError("private_address", f"Refused to contact {host}: its address is local or private.")
             share = timeout / min(len(addresses), 3) if timeout else None
-            for address in addresses[:3]:
-                try:
+            for address in addresses[1:3]:
+                with contextlib.suppress(httpcore.ConnectError, httpcore.ConnectTimeout):
                     return await super().connect_tcp(address, port, share, local_address, socket_options)
-                except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-                    last = error
-            raise last
+            return await super().connect_tcp(addresses[0], port, share, local_address, socket_options)
 
     return CheckedBackend()
 
@@ -3799,22 +3901,44 @@ def _make_transport(context: ssl.SSLContext, proxy: str) -> Any:
 
     class Transport(httpx.AsyncBaseTransport):
         def __init__(self) -> None:
-            limits: dict[str, Any] = {"ssl_context": context, "max_connections": 20, "max_keepalive_connections": 10, "keepalive_expiry": 10.0}
+            limits: dict[str, Any] = {
+                "ssl_context": context,
+                "max_connections": 20,
+                "max_keepalive_connections": 10,
+                "keepalive_expiry": 10.0,
+            }
             if not proxy:
                 self.pool: Any = httpcore.AsyncConnectionPool(network_backend=_direct_backend(), **limits)
                 return
             url = httpx.URL(proxy)
-            auth = (urllib.parse.unquote_to_bytes(url.username), urllib.parse.unquote_to_bytes(url.password)) if url.userinfo else None
+            auth = (
+                (urllib.parse.unquote_to_bytes(url.username), urllib.parse.unquote_to_bytes(url.password))
+                if url.userinfo
+                else None
+            )
             self.pool = httpcore.AsyncHTTPProxy(
-                str(url.copy_with(username=None, password=None)), proxy_auth=auth, network_backend=httpcore.AnyIOBackend(),
-                proxy_ssl_context=context if url.scheme == "https" else None, **limits)  # fmt: skip
+                str(url.copy_with(username=None, password=None)),
+                proxy_auth=auth,
+                network_backend=httpcore.AnyIOBackend(),
+                proxy_ssl_context=context if url.scheme == "https" else None,
+                **limits,
+            )
 
         async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
             url = request.url
             target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
-            reply = await self.pool.handle_async_request(httpcore.Request(
-                method=request.method, url=target, headers=request.headers.raw, content=request.stream, extensions=request.extensions))  # fmt: skip
-            return httpx.Response(reply.status, headers=reply.headers, stream=Body(reply.stream), extensions=reply.extensions)
+            reply = await self.pool.handle_async_request(
+                httpcore.Request(
+                    method=request.method,
+                    url=target,
+                    headers=request.headers.raw,
+                    content=request.stream,
+                    extensions=request.extensions,
+                )
+            )
+            return httpx.Response(
+                reply.status, headers=reply.headers, stream=Body(reply.stream), extensions=reply.extensions
+            )
 
         async def aclose(self) -> None:
             await self.pool.aclose()
@@ -3838,27 +3962,31 @@ def translate_network_error(error: BaseException, host: str) -> DoigetError:
     table: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Callable[[], DoigetError]], ...] = (
         ((httpcore.ProxyError, httpx.ProxyError), lambda: _proxy_error(str(error), host)),
         (timeouts, lambda: DoigetError("deadline", f"{host} did not answer in time.")),
-        ((httpcore.ConnectError, httpx.ConnectError, OSError), lambda: DoigetError("unreachable", f"{host} cannot be reached.")),
+        ((httpcore.ConnectError, httpx.ConnectError, OSError), lambda: _unreachable(host)),
         ((httpcore.RemoteProtocolError, httpx.RemoteProtocolError), lambda: _protocol_error(str(error), host)),
         ((httpcore.NetworkError, httpx.NetworkError, httpcore.ProtocolError, httpx.ProtocolError),
          lambda: DoigetError("reset", f"The connection to {host} broke.")),
-        ((httpcore.UnsupportedProtocol, httpx.InvalidURL, httpx.DecodingError, httpx.HTTPError, httpx.StreamError, httpcore.ConnectionNotAvailable),
-         lambda: DoigetError("bad_body", f"{host} answered in a way doiget cannot read.")),
+        (Exception, lambda: DoigetError("bad_body", f"{host} answered in a way doiget cannot read.")),
     )  # fmt: skip
-    for kinds, make in table:
-        if isinstance(error, kinds):
-            return make()
-    raise error
+    return next(make for kinds, make in table if isinstance(error, kinds))()
+
+
+def _unreachable(host: str) -> DoigetError:
+    return DoigetError("unreachable", f"{host} cannot be reached.")
 
 
 def _proxy_error(text: str, host: str) -> DoigetError:
     """Tell the proxy's refusals apart; httpcore's text begins with the status it answered to CONNECT."""
     status = text[:3]
     if status == "407":
-        return DoigetError("proxy_auth", f"407 from the proxy: it wants a user name and password before it lets us to {host}.")
+        return DoigetError(
+            "proxy_auth", f"407 from the proxy: it wants a user name and password before it lets us to {host}."
+        )
     if status in {"502", "503", "504"}:
         return DoigetError("unreachable", f"The proxy cannot reach {host} ({status}).")
-    return DoigetError("proxy_blocked", f"The proxy refused the connection to {host}{f' ({status})' if status.isdigit() else ''}.")
+    return DoigetError(
+        "proxy_blocked", f"The proxy refused the connection to {host}{f' ({status})' if status.isdigit() else ''}."
+    )
 
 
 def _protocol_error(text: str, host: str) -> DoigetError:
@@ -3929,12 +4057,16 @@ class Client:
         proxy = find_proxy(self.config)[0]
         proxy = "" if goes_direct(host, self.config.text("network.no_proxy")) else proxy
         if proxy not in self._http:
-            self._http[proxy] = httpx.AsyncClient(transport=_make_transport(_ca_context(self.config), proxy), trust_env=False)
+            self._http[proxy] = httpx.AsyncClient(
+                transport=_make_transport(_ca_context(self.config), proxy), trust_env=False
+            )
         return self._http[proxy]
 
     def _check_allowed(self, host: str) -> None:
         if self.config.policy_error:
-            raise DoigetError("policy_file", f"The policy file is not usable, so nothing is fetched: {self.config.policy_error}.")
+            raise DoigetError(
+                "policy_file", f"The policy file is not usable, so nothing is fetched: {self.config.policy_error}."
+            )
         if self.config.offline:
             raise DoigetError("offline")
         pinned = self.config.policy.get("hosts")
@@ -3966,23 +4098,43 @@ class Client:
                 finally:
                     with anyio.move_on_after(1, shield=True):  # close the socket even when cancelled
                         await response.aclose()
-            except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, httpcore.UnsupportedProtocol,
-                    httpcore.ConnectionNotAvailable, httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, ssl.SSLError, OSError) as error:  # fmt: skip
+            except (
+                httpcore.TimeoutException,
+                httpcore.NetworkError,
+                httpcore.ProtocolError,
+                httpcore.ProxyError,
+                httpcore.UnsupportedProtocol,
+                httpcore.ConnectionNotAvailable,
+                httpx.HTTPError,
+                httpx.StreamError,
+                httpx.InvalidURL,
+                ssl.SSLError,
+                OSError,
+            ) as error:
                 raise translate_network_error(error, host) from None
 
-    async def ask(self, source: str, path: str, *, headers: Mapping[str, str] | None = None, follow: Sequence[str] | None = (),
-                  patient: bool = True) -> Reply:  # fmt: skip
+    async def ask(
+        self,
+        source: str,
+        path: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        follow: Sequence[str] | None = (),
+        patient: bool = True,
+    ) -> Reply:
         """GET a path of a source's API, at its pace, with retries; returns any answer that is not a failure to ask.
 
         The caller decides on `status`; 404 and 400 are answers. `follow` names further hosts a redirect may lead to
-        (None: a redirect is an answer, too); with `patient` false a throttled source is given up at once, because another one can answer.
+        (None: a redirect is an answer, too). With `patient` false a throttled source is given up at once.
         Raises CAPABILITY_DENIED (offline, policy_file, unauthorized), RATE_LIMITED, NETWORK_ERROR, FETCH_TIMEOUT.
         """
         api = APIS[source]
         hosts = None if follow is None else (api.host, *follow)
         if api.host in self.blocked:
             raise DoigetError("upstream_error", f"{api.host} refuses our requests (403).")
-        return await self._retrying(api.pace, lambda: self._ask_once(source, f"https://{api.host}{path}", hosts, headers or {}), patient=patient)
+        return await self._retrying(
+            api.pace, lambda: self._ask_once(source, f"https://{api.host}{path}", hosts, headers or {}), patient=patient
+        )
 
     def pace_of(self, source: str) -> Pace:
         """Return the pace of a source: some are faster for those who say who they are."""
@@ -4033,19 +4185,25 @@ class Client:
                     url = _join_url(target, location)
                     continue
                 body = await self._read_all(response, host, MAX_API_BYTES)
-                self._check_status(api, response, body, "authorization" in {name.lower() for name in headers})
+                self._check_status(api, response, body, keyed="authorization" in {name.lower() for name in headers})
                 names = httpx.Headers(response.headers)
                 return Reply(response.status_code, body, {k.lower(): v for k, v in names.items()}, str(target))
         raise DoigetError("upstream_error", f"{api.host} redirects in a circle.", again=False)
 
-    def _check_status(self, api: Api, response: Any, body: bytes, keyed: bool) -> None:
+    def _check_status(self, api: Api, response: Any, body: bytes, *, keyed: bool) -> None:
         """Raise for the answers that mean "could not ask"; leave the others to the source's function."""
         status = response.status_code
-        if status in {429, 503} or (status == 406 and api.pace is ARXIV_PACE) or (status == 200 and body[:20].startswith(b"Rate exceeded")):
+        if (
+            status in {429, 503}
+            or (status == 406 and api.pace is ARXIV_PACE)
+            or (status == 200 and body[:20].startswith(b"Rate exceeded"))
+        ):
             wait = retry_after_s(response.headers.get("retry-after"), self.pacer.clock())
             self.pacer.block(api.pace, wait if wait is not None else api.pace.backoff_s)
             if b"budget" in body[:500].lower():
-                raise DoigetError("budget_spent", f"The free budget of {api.host} is used up.", retry_after_s=wait or 3600)
+                raise DoigetError(
+                    "budget_spent", f"The free budget of {api.host} is used up.", retry_after_s=wait or 3600
+                )
             raise DoigetError("source_limit", f"{api.host} asks us to slow down.", retry_after_s=wait)
         if status == 401 or (status == 403 and keyed):
             raise DoigetError("unauthorized", f"{api.host} rejected the key.")
@@ -4070,7 +4228,9 @@ class Client:
     # ---- copies ----
 
     @contextlib.asynccontextmanager
-    async def _open_copy(self, url: str, named: frozenset[str], accept: str, *, linked: bool = False) -> AsyncIterator[tuple[Any, str]]:
+    async def _open_copy(
+        self, url: str, named: frozenset[str], accept: str, *, linked: bool = False
+    ) -> AsyncIterator[tuple[Any, str]]:
         """Follow redirects to a copy, each hop judged, and yield (response, host) of the first answer that is none.
 
         A URL that was `linked` from a page of a named host is judged like a redirect from there.
@@ -4106,15 +4266,21 @@ class Client:
         if status != 200:
             raise DoigetError("upstream_error", f"{host} answered with an error of its own ({status}).", status=status)
 
-    async def download(self, url: str, named: frozenset[str], new_part: Callable[[], PartFile], *, linked: bool = False) -> Download:
+    async def download(
+        self, url: str, named: frozenset[str], new_part: Callable[[], PartFile], *, linked: bool = False
+    ) -> Download:
         """Stream a PDF into a part file (spec §5), trying again after a broken transfer.
 
         Raises NotAPdf for a body that is none, NO_OA_AVAILABLE (blocked_by_host, not_a_pdf), CAPABILITY_DENIED,
         RATE_LIMITED, NETWORK_ERROR, FETCH_TIMEOUT (deadline, also when the host stalls), STORE_ERROR.
         """
-        return await self._retrying(_pace_of_host(host_of(url)), lambda: self._download_once(url, named, new_part, linked=linked))
+        return await self._retrying(
+            _pace_of_host(host_of(url)), lambda: self._download_once(url, named, new_part, linked=linked)
+        )
 
-    async def _download_once(self, url: str, named: frozenset[str], new_part: Callable[[], PartFile], *, linked: bool) -> Download:
+    async def _download_once(
+        self, url: str, named: frozenset[str], new_part: Callable[[], PartFile], *, linked: bool
+    ) -> Download:
         async with self._open_copy(url, named, "application/pdf, */*;q=0.5", linked=linked) as (response, host):
             length = response.headers.get("content-length", "")
             if length.isdigit() and int(length) > MAX_PDF_BYTES:
@@ -4122,7 +4288,9 @@ class Client:
             chunks = decoded_chunks(response, host, MAX_PDF_BYTES)
             head = await _read_head(chunks, 1024)
             if b"%PDF-" not in head[:1024]:
-                page = head + await _read_head(chunks, MAX_PAGE_BYTES - len(head)) if head.lstrip()[:1] == b"<" else head
+                page = (
+                    head + await _read_head(chunks, MAX_PAGE_BYTES - len(head)) if head.lstrip()[:1] == b"<" else head
+                )
                 raise NotAPdf(_why_not_a_pdf(page, host), str(response.request.url), page)
             part = new_part()
             try:
@@ -4245,16 +4413,22 @@ async def _fill(part: PartFile, head: bytes, chunks: AsyncIterator[bytes], host:
 
 def _check_whole(part: PartFile, response: Any, host: str) -> None:
     """Refuse a body that may be cut: without a length or chunks nothing but the PDF's own end mark tells."""
-    measured = "content-length" in response.headers or "chunked" in response.headers.get("transfer-encoding", "").lower()
+    measured = (
+        "content-length" in response.headers or "chunked" in response.headers.get("transfer-encoding", "").lower()
+    )
     if not measured and b"%%EOF" not in part.tail:
-        raise DoigetError("bad_body", f"The file from {host} was cut short (no length was given, and its end is missing).")
+        raise DoigetError(
+            "bad_body", f"The file from {host} was cut short (no length was given, and its end is missing)."
+        )
 
 
 def _why_not_a_pdf(page: bytes, host: str) -> DoigetError:
     """Tell a bot wall from an ordinary page in place of the PDF."""
     start = page[:65536].lower()
     if any(mark in start for mark in WALL_MARKS):
-        return DoigetError("blocked_by_host", f"{host} shows programs a challenge instead of the file (blocked by bot protection).")
+        return DoigetError(
+            "blocked_by_host", f"{host} shows programs a challenge instead of the file (blocked by bot protection)."
+        )
     if not page.strip():
         return DoigetError("not_a_pdf", f"{host} sent nothing.")
     kind = "a web page" if page.lstrip()[:1] == b"<" else "something else"
@@ -4904,13 +5078,13 @@ def _datacite_license(value: object) -> str | None:
 def _datacite_numbers(about: Mapping[str, Any], kind: str, clean: Callable[[object], str | None]) -> tuple[str, ...]:
     """Find the ISSN or ISBN of the container and of what the work is part of."""
     container = as_dict(about.get("container"))
-    texts = [container.get("identifier")] if kind in (as_text(container.get("identifierType")) or "").upper() else []
-    for part in map(as_dict, as_list(about.get("relatedIdentifiers"))):
-        if (
-            part.get("relationType") in ("IsPartOf", "IsPublishedIn")
-            and kind in (as_text(part.get("relatedIdentifierType")) or "").upper()
-        ):
-            texts.append(part.get("relatedIdentifier"))
+    named = [(container.get("identifierType"), container.get("identifier"))]
+    named += [
+        (part.get("relatedIdentifierType"), part.get("relatedIdentifier"))
+        for part in map(as_dict, as_list(about.get("relatedIdentifiers")))
+        if part.get("relationType") in ("IsPartOf", "IsPublishedIn")
+    ]
+    texts = [text for id_type, text in named if kind in (as_text(id_type) or "").upper()]
     return _numbers([text for text in texts if as_text(text)], clean)
 
 
@@ -5438,8 +5612,10 @@ CROSSREF_BATCH: Final = 40
 OPENALEX_BATCH: Final = 100
 OPENALEX_MAX_URL: Final = 3800  # proxies cap request lines at 4 KB (apis.md §5)
 ID_BATCH: Final = 100
-OPENALEX_FIELDS: Final = ("id,doi,ids,title,authorships,publication_year,publication_date,type,biblio,primary_location,best_oa_location,"
-                          "locations,open_access,is_retracted,cited_by_count,language,abstract_inverted_index")  # fmt: skip
+OPENALEX_FIELDS: Final = (
+    "id,doi,ids,title,authorships,publication_year,publication_date,type,biblio,primary_location,best_oa_location,"
+    "locations,open_access,is_retracted,cited_by_count,language,abstract_inverted_index"
+)
 
 
 def contact(config: Config, name: str = "mailto") -> dict[str, str]:
@@ -5447,9 +5623,9 @@ def contact(config: Config, name: str = "mailto") -> dict[str, str]:
     return {name: config.email} if config.email else {}
 
 
-def query_string(params: Mapping[str, str | int]) -> str:
+def query_string(params: Mapping[str, object]) -> str:
     """Render query parameters; `+` and `#` inside a value are escaped, so a SICI DOI survives."""
-    return urllib.parse.urlencode(params, quote_via=urllib.parse.quote, safe=":/(),*\"")
+    return urllib.parse.urlencode(params, quote_via=urllib.parse.quote, safe=':/(),*"')
 
 
 def slices(items: Sequence[T], size: int) -> list[Sequence[T]]:
@@ -5457,7 +5633,9 @@ def slices(items: Sequence[T], size: int) -> list[Sequence[T]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-async def ask_bisecting(items: Sequence[T], ask: Callable[[Sequence[T]], Awaitable[dict[str, Parsed] | None]]) -> dict[str, Parsed]:
+async def ask_bisecting(
+    items: Sequence[T], ask: Callable[[Sequence[T]], Awaitable[dict[str, Parsed] | None]]
+) -> dict[str, Parsed]:
     """Ask for many at once; where the API rejects the batch (None), halve it until the offending item stands alone."""
     found = await ask(items)
     if found is not None or len(items) == 1:
@@ -5512,7 +5690,9 @@ async def crossref_works(client: Client, dois: Sequence[str]) -> dict[str, Parse
         return _keyed(as_list(as_dict(_message(reply)).get("items")), parse_crossref)
 
     usable = [doi for doi in dois if "," not in doi]
-    found = await gather({str(i): _later(ask_bisecting, batch, ask) for i, batch in enumerate(slices(usable, CROSSREF_BATCH))})
+    found = await gather(
+        {str(i): _later(ask_bisecting, batch, ask) for i, batch in enumerate(slices(usable, CROSSREF_BATCH))}
+    )
     return _united(found)
 
 
@@ -5573,7 +5753,9 @@ async def arxiv_works(client: Client, refs: Sequence[Ref]) -> dict[str, Parsed]:
 
     async def ask(batch: Sequence[Ref]) -> dict[str, Parsed] | None:
         ids = [ref.id + (f"v{ref.version}" if ref.version else "") for ref in batch]
-        reply = await client.ask("arxiv", f"/api/query?{query_string({'id_list': ','.join(ids), 'max_results': len(ids)})}", patient=False)
+        reply = await client.ask(
+            "arxiv", f"/api/query?{query_string({'id_list': ','.join(ids), 'max_results': len(ids)})}", patient=False
+        )
         if reply.status in {400, 414}:
             return None
         if reply.status != 200:
@@ -5594,7 +5776,12 @@ async def openalex_works(client: Client, dois: Sequence[str]) -> dict[str, Parse
     odd = [doi for doi in dois if re.search(r"[,|+]", doi)]
 
     async def ask(batch: Sequence[str]) -> dict[str, Parsed] | None:
-        params = {"filter": f"doi:{'|'.join(batch)}", "per-page": len(batch), "select": OPENALEX_FIELDS, "include_xpac": "true"}
+        params = {
+            "filter": f"doi:{'|'.join(batch)}",
+            "per-page": len(batch),
+            "select": OPENALEX_FIELDS,
+            "include_xpac": "true",
+        }
         reply = await client.ask("openalex", f"/works?{query_string(params)}", headers=_openalex_key(client.config))
         if reply.status in {400, 414}:
             return None
@@ -5678,10 +5865,12 @@ async def medline_works(client: Client, refs: Sequence[Ref]) -> dict[str, Parsed
 
 async def _ncbi_works(client: Client, refs: Sequence[Ref], cause: DoigetError | None) -> dict[str, Parsed]:
     """Ask NCBI: E-utilities for PMIDs, the id converter for PMCIDs."""
-    results = await gather({
-        "pmid": lambda: _esummary_works(client, [ref for ref in refs if ref.kind is RefKind.PMID]),
-        "pmcid": lambda: _idconv_works(client, [ref for ref in refs if ref.kind is RefKind.PMCID]),
-    })  # fmt: skip
+    results = await gather(
+        {
+            "pmid": lambda: _esummary_works(client, [ref for ref in refs if ref.kind is RefKind.PMID]),
+            "pmcid": lambda: _idconv_works(client, [ref for ref in refs if ref.kind is RefKind.PMCID]),
+        }
+    )
     if any(isinstance(part, DoigetError) for part in results.values()) and cause is not None:
         raise cause
     return _united(results)
@@ -5691,8 +5880,14 @@ async def _esummary_works(client: Client, refs: Sequence[Ref]) -> dict[str, Pars
     found: dict[str, Parsed] = {}
     for batch in slices(refs, ID_BATCH):
         key = client.config.text("keys.ncbi")
-        params = {"db": "pubmed", "id": ",".join(ref.id for ref in batch), "retmode": "json", "tool": "doiget",
-                  **contact(client.config, "email"), **({"api_key": key} if key else {})}  # fmt: skip
+        params = {
+            "db": "pubmed",
+            "id": ",".join(ref.id for ref in batch),
+            "retmode": "json",
+            "tool": "doiget",
+            **contact(client.config, "email"),
+            **({"api_key": key} if key else {}),
+        }
         reply = await client.ask("ncbi", f"/entrez/eutils/esummary.fcgi?{query_string(params)}")
         if reply.status != 200:
             raise _unexpected("ncbi", reply)
@@ -5705,7 +5900,12 @@ async def _esummary_works(client: Client, refs: Sequence[Ref]) -> dict[str, Pars
 async def _idconv_works(client: Client, refs: Sequence[Ref]) -> dict[str, Parsed]:
     found: dict[str, Parsed] = {}
     for batch in slices(refs, ID_BATCH):
-        params = {"ids": ",".join(ref.id for ref in batch), "format": "json", "tool": "doiget", **contact(client.config, "email")}
+        params = {
+            "ids": ",".join(ref.id for ref in batch),
+            "format": "json",
+            "tool": "doiget",
+            **contact(client.config, "email"),
+        }
         reply = await client.ask("idconv", f"/tools/idconv/api/v1/articles/?{query_string(params)}")
         records = as_list(as_dict(parse_json(reply.body)).get("records")) if reply.status == 200 else []
         if reply.status not in {200, 400, 404}:
@@ -5713,7 +5913,10 @@ async def _idconv_works(client: Client, refs: Sequence[Ref]) -> dict[str, Parsed
         for record in map(as_dict, records):
             pmcid, doi, pmid = (as_text(record.get(name)) for name in ("pmcid", "doi", "pmid"))
             if pmcid and (doi or pmid):
-                found[pmcid.upper()] = (Work(doi=parse_ref(doi).id if doi else None, pmid=pmid, pmcid=pmcid.upper()), [])
+                found[pmcid.upper()] = (
+                    Work(doi=parse_ref(doi).id if doi else None, pmid=pmid, pmcid=pmcid.upper()),
+                    [],
+                )
     return found
 
 
@@ -5724,7 +5927,11 @@ async def expand_short_doi(client: Client, ref: Ref) -> Ref:
     """
     reply = await client.ask("doi.org", f"/api/handles/{ref.id}")
     values = as_list(as_dict(parse_json(reply.body)).get("values")) if reply.status == 200 else []
-    aliases = [as_text(as_dict(as_dict(value).get("data")).get("value")) for value in values if as_dict(value).get("type") == "HS_ALIAS"]
+    aliases = [
+        as_text(as_dict(as_dict(value).get("data")).get("value"))
+        for value in values
+        if as_dict(value).get("type") == "HS_ALIAS"
+    ]
     if not any(aliases):
         redirect = await client.ask("doi.org", f"/{ref.id}", follow=None)
         aliases = [redirect.headers.get("location")]
@@ -5763,7 +5970,9 @@ def _agency_rows(answer: object, batch: Sequence[str]) -> list[dict[str, Any]]:
 async def negotiated_work(client: Client, doi: str) -> Parsed | None:
     """Ask doi.org for CSL-JSON of a DOI of any agency (JaLC, mEDRA, KISTI, …); None where there is none."""
     headers = {"Accept": "application/vnd.citationstyles.csl+json"}
-    reply = await client.ask("doi.org", f"/{quote_doi(doi).replace('%2F', '/')}", headers=headers, follow=_negotiation_hosts())
+    reply = await client.ask(
+        "doi.org", f"/{quote_doi(doi).replace('%2F', '/')}", headers=headers, follow=_negotiation_hosts()
+    )
     if reply.status in {404, 406, 410}:
         return None
     if reply.status != 200:
@@ -5786,7 +5995,11 @@ async def pmc_locations(client: Client, pmcid: str, license_id: str | None) -> l
         reply = await client.ask("pmc", f"/?list-type=2&delimiter=/&prefix={pmcid}.")
     except DoigetError:
         return [rendered]  # the bucket is one of two ways; the other one reports for itself
-    versions = re.findall(rf"<Prefix>{pmcid}\.(\d+)/</Prefix>", reply.body.decode("utf-8", "replace")) if reply.status == 200 else []
+    versions = (
+        re.findall(rf"<Prefix>{pmcid}\.(\d+)/</Prefix>", reply.body.decode("utf-8", "replace"))
+        if reply.status == 200
+        else []
+    )
     newest = sorted(set(map(int, versions)), reverse=True)[:1]
     base = f"https://{APIS['pmc'].host}/"
     return [*(Location("pmc", f"{base}{pmcid}.{n}/{pmcid}.{n}.pdf", page, license_id, None) for n in newest), rendered]
@@ -5812,7 +6025,9 @@ async def repository_locations(client: Client, doi: str) -> list[Location]:
     if known is None:
         return []
     name, record = known
-    return await {"zenodo": _zenodo_locations, "figshare": _figshare_locations, "osf": _osf_locations}[name](client, record)
+    return await {"zenodo": _zenodo_locations, "figshare": _figshare_locations, "osf": _osf_locations}[name](
+        client, record
+    )
 
 
 async def _json_or_none(client: Client, source: str, path: str) -> dict[str, Any] | None:
@@ -5830,9 +6045,12 @@ async def _zenodo_locations(client: Client, record: str) -> list[Location]:
     license_id = as_text(as_dict(metadata.get("license")).get("id"))
     files = [as_dict(item) for item in as_list((data or {}).get("files"))]
     return [
-        Location("zenodo", upgrade_to_https(url), f"https://zenodo.org/records/{record}", license_id, "publishedVersion")
+        Location(
+            "zenodo", upgrade_to_https(url), f"https://zenodo.org/records/{record}", license_id, "publishedVersion"
+        )
         for item in files
-        if (url := as_text(as_dict(item.get("links")).get("self"))) and (as_text(item.get("key")) or "").lower().endswith(".pdf")
+        if (url := as_text(as_dict(item.get("links")).get("self")))
+        and (as_text(item.get("key")) or "").lower().endswith(".pdf")
     ]
 
 
@@ -5855,7 +6073,9 @@ async def _osf_locations(client: Client, guid: str) -> list[Location]:
     if data is not None:
         body = as_dict(data.get("data"))
         file = as_dict(as_dict(as_dict(body.get("embeds")).get("primary_file")).get("data"))
-        link = as_dict(as_dict(as_dict(as_dict(body.get("relationships")).get("primary_file")).get("links")).get("related")).get("href")
+        link = as_dict(
+            as_dict(as_dict(as_dict(body.get("relationships")).get("primary_file")).get("links")).get("related")
+        ).get("href")
         if not file and isinstance(link, str) and host_of(link) == APIS["osf"].host:
             file = as_dict((await _json_or_none(client, "osf", "/" + link.split("/", 3)[3]) or {}).get("data"))
         files, version = [file], "submittedVersion"
@@ -5866,7 +6086,10 @@ async def _osf_locations(client: Client, guid: str) -> list[Location]:
         Location("osf", upgrade_to_https(url), f"https://osf.io/{guid}/", None, version)
         for item in files
         if (url := as_text(as_dict(item.get("links")).get("download")))
-        and (version == "submittedVersion" or (as_text(as_dict(item.get("attributes")).get("name")) or "").lower().endswith(".pdf"))
+        and (
+            version == "submittedVersion"
+            or (as_text(as_dict(item.get("attributes")).get("name")) or "").lower().endswith(".pdf")
+        )
     ]
 
 
@@ -5911,13 +6134,18 @@ class Lookup:
 
     def attempts(self) -> tuple[Attempt, ...]:
         """List the sources asked, with the outcome of each."""
-        rows = [(name, "ok", None) for name in self.found]
+        rows: list[tuple[str, str, str | None]] = [(name, "ok", None) for name in self.found]
         rows += [(name, "not_registered", None) for name in self.misses]
         rows += [(name, error.reason, error.message) for name, error in self.errors.items()]
-        return tuple(Attempt(name, outcome, APIS[name].host if name in APIS else None, detail=detail) for name, outcome, detail in rows)
+        return tuple(
+            Attempt(name, outcome, APIS[name].host if name in APIS else None, detail=detail)
+            for name, outcome, detail in rows
+        )
 
 
-async def resolve_many(client: Client, cache: Cache | None, refs: Sequence[Ref], *, refresh: bool = False) -> dict[Ref, Resolved | DoigetError]:
+async def resolve_many(
+    client: Client, cache: Cache | None, refs: Sequence[Ref], *, refresh: bool = False
+) -> dict[Ref, Resolved | DoigetError]:
     """Resolve refs together, in at most a handful of requests (apis.md §12); one result or error per ref.
 
     A fresh cache entry makes no request; offline, an expired one answers as stale. Errors: NOT_FOUND (not_registered),
@@ -6080,7 +6308,9 @@ async def _ask_other_agencies(client: Client, lookups: Sequence[Lookup]) -> None
 async def _ask_datacite_instead(client: Client, missed: Sequence[Lookup], cause: DoigetError) -> None:
     """Without doi.org's word try DataCite itself; what it lacks too stays unasked rather than unregistered."""
     unasked = [lookup for lookup in missed if "datacite" not in lookup.misses]
-    answers = (await gather({"datacite": _later(datacite_works, client, _dois(unasked))}))["datacite"] if unasked else {}
+    answers = (
+        (await gather({"datacite": _later(datacite_works, client, _dois(unasked))}))["datacite"] if unasked else {}
+    )
     for lookup in missed:
         if lookup in unasked:
             lookup.note("datacite", answers, str(lookup.doi))
@@ -6114,9 +6344,10 @@ async def _ask_unpaywall(client: Client, lookups: Sequence[Lookup]) -> None:
     if not client.config.email:
         return
     wanting = [
-        lookup for lookup in lookups
+        lookup
+        for lookup in lookups
         if "crossref" in lookup.found and not ("openalex" in lookup.found and lookup.found["openalex"][0].locations)
-    ]  # fmt: skip
+    ]
     dois = _dois(wanting)[:MAX_UNPAYWALL]
     answers = await gather({doi: _later(unpaywall_work, client, doi) for doi in dois})
     for lookup in wanting:
@@ -6137,14 +6368,23 @@ def _conclude(lookup: Lookup) -> Resolved | DoigetError:
     if lookup.asked.kind is RefKind.ARXIV:
         work = replace(work, arxiv_id=lookup.asked.id, arxiv_version=lookup.asked.version or work.arxiv_version)
     warnings = [text for name in order[:1] for text in lookup.found[name][1]]
-    warnings += [f"{_title_of(name)} could not be asked ({error.reason}): {error.message}" for name, error in lookup.errors.items()]
+    warnings += [
+        f"{_title_of(name)} could not be asked ({error.reason}): {error.message}"
+        for name, error in lookup.errors.items()
+    ]
     if lookup.asked.kind is RefKind.DOI and lookup.asked.version:
         warnings.append(f"Version {lookup.asked.version} was asked for; the record is that of the DOI.")
     return Resolved(_canonical(lookup, work), work, order[0], warnings=tuple(warnings), attempts=lookup.attempts())
 
 
 def _title_of(source: str) -> str:
-    names = {"arxiv": "arXiv", "datacite": "DataCite", "openalex": "OpenAlex", "europepmc": "Europe PMC", "doi.org": "doi.org"}
+    names = {
+        "arxiv": "arXiv",
+        "datacite": "DataCite",
+        "openalex": "OpenAlex",
+        "europepmc": "Europe PMC",
+        "doi.org": "doi.org",
+    }
     return names.get(source, source.capitalize())
 
 
@@ -6162,9 +6402,18 @@ def _failure(lookup: Lookup) -> DoigetError:
     """Say why there is no record: the registry's no, or the error that a retry could cure first."""
     attempts = [attempt_of(attempt) for attempt in lookup.attempts()]
     if lookup.is_unregistered or not lookup.errors:
-        return DoigetError("not_registered", f"{lookup.asked} is not registered.", attempts=attempts, ref=str(lookup.asked))
+        return DoigetError(
+            "not_registered", f"{lookup.asked} is not registered.", attempts=attempts, ref=str(lookup.asked)
+        )
     worst = most_hopeful(list(lookup.errors.values()))
-    return DoigetError(worst.reason, worst.message, hint=worst.hint, retry_after_s=worst.retry_after_s, attempts=attempts, ref=str(lookup.asked))
+    return DoigetError(
+        worst.reason,
+        worst.message,
+        hint=worst.hint,
+        retry_after_s=worst.retry_after_s,
+        attempts=attempts,
+        ref=str(lookup.asked),
+    )
 
 
 def most_hopeful(errors: Sequence[DoigetError]) -> DoigetError:
@@ -6195,9 +6444,11 @@ def attempt_of(attempt: Attempt) -> dict[str, Any]:
 
 SCHEMA_VERSION: Final = "1.0"
 TRASH_DAYS: Final = 30
-MAX_RECORD_BYTES: Final = 16_000_000
+MAX_RECORD_BYTES: Final = 4_000_000
 HOUSEKEEPING_S: Final = 600.0
 RECORD_HEAD_BYTES: Final = 4096
+MAX_HEADS_BYTES: Final = 200_000_000
+HEADS_NAME: Final = ".heads"  # in .metadata: what a look at all records found, so that the next process need not look
 _KEY: Final = r"[a-z]+_[a-z0-9._-]{1,120}"
 _RECORD_NAME: Final = rf"({_KEY})\.toml"
 _PENDING_NAME: Final = rf"\.({_KEY})\.next\.toml"
@@ -6236,6 +6487,14 @@ class Entry:
     extra: Mapping[str, Any] = field(default_factory=dict)  # keys and tables a person added
 
 
+class _Head(NamedTuple):
+    """What can be known of a record without parsing it."""
+
+    changed_ns: int  # mtime of the record
+    added_at: str
+    citekey: str
+
+
 _KNOWN_KEYS: Final = ("schema_version", "ref", "citekey", "source", "added_at", "tags", "file", "work")
 
 
@@ -6249,8 +6508,8 @@ class Store:
         self.trash_folder = self.metadata / ".trash"
         self.problems: dict[str, str] = {}
         self._clock = clock  # seconds since 1970
-        self._citekeys: dict[str, str] = {}  # of the names seen so far
-        self._heads: dict[str, tuple[int, str]] = {}  # name: mtime, added_at
+        self._heads: dict[str, _Head] | None = None  # by record name
+        self._trash_citekeys: dict[str, str] = {}  # by folder name
         self._tidied_at: float | None = None
 
     # ---- where things are ----
@@ -6312,10 +6571,11 @@ class Store:
         (bad_cursor).
         """
         place = parse_cursor(cursor) if cursor is not None else None
-        order = sorted(self._added_at().items(), key=lambda item: (item[1], item[0]), reverse=True)
-        after = [item for item in order if place is None or (item[1], item[0]) < place]
+        heads, _ = self._look(again=True)
+        order = sorted(((head.added_at, name.removesuffix(".toml")) for name, head in heads.items()), reverse=True)
+        after = [item for item in order if place is None or item < place]
         entries: list[Entry] = []
-        for count, (key, added_at) in enumerate(after, 1):
+        for count, (added_at, key) in enumerate(after, 1):
             entry = self._load_key(key)
             if entry is not None:
                 entries.append(entry)
@@ -6327,19 +6587,26 @@ class Store:
         is_record = re.compile(f"{_RECORD_NAME}|{_PENDING_NAME}").fullmatch
         return {match[1] or match[2] for name in _names(self.metadata) if (match := is_record(name))}
 
-    def _added_at(self) -> dict[str, str]:
-        """Map every key to its date; only records that changed since the last call are read."""
-        found: dict[str, tuple[int, str]] = {}
-        for key in self._keys():
-            with suppress(OSError):  # gone again, or not readable: no entry then
-                changed_ns = self._record_path(key).lstat().st_mtime_ns
-                known = self._heads.get(key)
-                if known is None or known[0] != changed_ns:
-                    added_at = _iso(_head_value(self._record_path(key), "added_at"))
-                    known = changed_ns, added_at or utc_now(changed_ns / 1e9)
-                found[key] = known
-        self._heads = found
-        return {key: added_at for key, (_, added_at) in found.items()}
+    def _look(self, *, again: bool) -> tuple[dict[str, _Head], list[str]]:
+        """Find date and citekey of every record; returns them by name, and the names that had to be read.
+
+        Only new names are read, with `again` (and the first time) also records whose mtime changed.
+        """
+        if self._heads is None:
+            self._heads, again = _load_heads(self.metadata / HEADS_NAME), True
+        heads, read = self._heads, []
+        names = set(_names(self.metadata))
+        for name in heads.keys() - names:
+            del heads[name]
+        is_record = re.compile(_RECORD_NAME).fullmatch
+        for name in filter(is_record, names if again else names - heads.keys()):
+            with suppress(OSError):  # gone again
+                changed_ns = os.lstat(f"{self.metadata}/{name}").st_mtime_ns
+                known = heads.get(name)
+                if known is None or known.changed_ns != changed_ns:
+                    heads[name] = _load_head(self.metadata / name, changed_ns)
+                    read.append(name)
+        return heads, read
 
     def _load_key(self, key: str) -> Entry | None:
         path = self._record_path(key)
@@ -6530,9 +6797,10 @@ class Store:
             self._set_pdf_aside(key)
             put_in_place()
         except BaseException:
-            self._settle_pending(key)
+            with suppress(DoigetError):  # the first failure is the one to tell; the next write settles the rest
+                self._settle_pending(key)
             raise
-        with disk_errors("write", self._record_path(key)):
+        with suppress(OSError):  # the waiting record counts already; where this fails, the next write repeats it
             replace_file(self._pending_path(key), self._record_path(key))
         sync_folder(self.metadata)
 
@@ -6612,7 +6880,8 @@ class Store:
     def remove(self, ref: Ref) -> dict[str, Any]:
         """Move an entry to the trash.
 
-        Returns `ref`, `citekey`, `title`, `had_pdf`, `trash_path`, `purged_after` and `undo` (a command). Raises NOT_FOUND (no_pdf_in_store) where there is none, STORE_ERROR.
+        Returns `ref`, `citekey`, `title`, `had_pdf`, `trash_path`, `purged_after` and `undo` (a command). Raises
+        NOT_FOUND (no_pdf_in_store) where there is none, STORE_ERROR.
         """
         key = safekey(ref)
         if not (os.path.lexists(self._record_path(key)) or os.path.lexists(self._pending_path(key))):
@@ -6772,23 +7041,27 @@ class Store:
 
         A key in the trash stays taken, so that restoring moves nothing; a work that comes back gets its own again.
         """
-        taken = self._taken_citekeys()
-        own = [taken.pop(name) for name in list(taken) if _trash_key(name) == key]
-        others = {citekey.lower() for citekey in taken.values()}
+        heads, read = self._look(again=False)
+        self._save_heads(heads, read)
+        others, own = {head.citekey.lower() for head in heads.values()}, []
+        for _, found, folder in sorted(self._trash_folders(), reverse=True):
+            if folder.name not in self._trash_citekeys:
+                self._trash_citekeys[folder.name] = _load_head(folder / "record.toml", 0).citekey
+            if found == key:
+                own.append(self._trash_citekeys[folder.name])
+            else:
+                others.add(self._trash_citekeys[folder.name].lower())
         free = (citekey for citekey in own if citekey and citekey.lower() not in others)
         return next(free, "") or make_citekey(work, others)
 
-    def _taken_citekeys(self) -> dict[str, str]:
-        """Map the names of records, in the store and in its trash, to their citekeys; only new names are read."""
-        names = {f"{key}.toml" for key in self._keys()}
-        names |= {f".trash/{folder.name}/record.toml" for _, _, folder in self._trash_folders()}
-        for name in self._citekeys.keys() - names:
-            del self._citekeys[name]
-        for name in names - self._citekeys.keys():
-            citekey = clean_line(_head_value(self.metadata / name, "citekey"), 200)
-            if citekey is not None or os.path.lexists(self.metadata / name):
-                self._citekeys[name] = citekey or ""
-        return dict(self._citekeys)
+    def _save_heads(self, heads: Mapping[str, _Head], read: Sequence[str]) -> None:
+        """Keep what a look found for the next process; holds the lock of the store. A failure costs time only."""
+        path = self.metadata / HEADS_NAME
+        with suppress(DoigetError):
+            if len(read) > 100 or not is_regular_file(path) or path.stat().st_size > 1000 + 300 * len(heads):
+                write_atomic(path, _render_heads(heads, heads), 0o644, durable=False)
+            elif read:
+                append_bytes(path, _render_heads(heads, read))
 
 
 # ---- records as tables ----
@@ -6941,19 +7214,38 @@ def _iso(value: object) -> str | None:
     return utc_now(seconds) if seconds is not None else None
 
 
-def _head_value(path: Path, name: str) -> Any:
-    """Find a top-level text of a record by a look at its first lines; parse the whole only where that fails."""
-    with suppress(ValueError, DoigetError, OSError):  # a record of no use has no such value
+def _load_head(path: Path, changed_ns: int) -> _Head:
+    """Find date and citekey by a look at the first lines of a record; parse the whole only where that fails."""
+    values: dict[str, Any] = {}
+    with suppress(ValueError, DoigetError, OSError):  # a record of no use has neither
         fd = os.open(path, os.O_RDONLY | _COMMON_FLAGS | getattr(os, "O_NONBLOCK", 0))
         try:
             head = os.read(fd, RECORD_HEAD_BYTES)
         finally:
             os.close(fd)
-        match = re.match(rb"(?:(?!\[)[^\n]*\n)*?%s = \"([^\"\\\n]*)\"\n" % name.encode(), head)
-        if match:
-            return match[1].decode()
-        return parse_toml(load_bytes(path, MAX_RECORD_BYTES) or b"").get(name)
-    return None
+        plain = dict(re.findall(rb'(?m)^(citekey|added_at) = "([^"\\\n]*)"$', head.partition(b"\n[")[0]))
+        values = {name.decode(): value.decode() for name, value in plain.items()}
+        if len(values) < 2:
+            values = parse_toml(load_bytes(path, MAX_RECORD_BYTES) or b"")
+    added_at = _iso(values.get("added_at")) or utc_now(changed_ns / 1e9)
+    return _Head(changed_ns, added_at, clean_line(values.get("citekey"), 200) or "")
+
+
+def _render_heads(heads: Mapping[str, _Head], names: Iterable[str]) -> bytes:
+    rows = ((name, *heads[name]) for name in names)
+    return "".join("\t".join(map(str, row)) + "\n" for row in rows).encode()
+
+
+def _load_heads(path: Path) -> dict[str, _Head]:
+    """Read what an earlier process knew; a line that is torn or odd is left out, and its record looked at again."""
+    heads: dict[str, _Head] = {}
+    with suppress(DoigetError):
+        for line in (load_bytes(path, MAX_HEADS_BYTES) or b"").decode("utf-8", "replace").split("\n")[:-1]:
+            parts = line.split("\t")
+            if len(parts) == 4 and parts[1].isdecimal():
+                name, changed_ns, added_at, citekey = parts
+                heads[name] = _Head(int(changed_ns), added_at, citekey)
+    return heads
 
 
 def _names(folder: Path) -> list[str]:
@@ -6961,11 +7253,6 @@ def _names(folder: Path) -> list[str]:
         return os.listdir(folder)  # noqa: PTH208 - names are all it takes, at 100,000 entries
     except OSError:  # absent or not readable: then it holds nothing for us
         return []
-
-
-def _trash_key(name: str) -> str:
-    match = re.fullmatch(rf"\.trash/{_TRASH_NAME}/record\.toml", name)
-    return match[1] if match else ""
 
 
 def _remove_trash(folder: Path) -> None:
@@ -6991,7 +7278,8 @@ def parse_cursor(cursor: str) -> tuple[str, str]:
     import base64
 
     try:
-        kind, added_at, key = json.loads(base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True))
+        padded = cursor + "=" * (-len(cursor) % 4)
+        kind, added_at, key = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
     except (ValueError, TypeError, RecursionError) as exc:
         raise DoigetError("bad_cursor") from exc
     if kind != "recent" or not (isinstance(added_at, str) and isinstance(key, str) and re.fullmatch(_KEY, key)):
@@ -7097,14 +7385,20 @@ def _letters(number: int) -> str:
 # Promises: every copy is tried before giving up; every attempt is logged and
 # listed; a failure that a retry could cure is never reported as final.
 
-VERSION_RANK: Final[Mapping[str | None, int]] = {"publishedVersion": 0, "acceptedVersion": 1, "submittedVersion": 2, None: 1}
+VERSION_RANK: Final[Mapping[str | None, int]] = {
+    "publishedVersion": 0,
+    "acceptedVersion": 1,
+    "submittedVersion": 2,
+    None: 1,
+}
 #: Hosts known to refuse programs (apis.md §11): tried, but after hosts that do not.
 RELUCTANT_HOSTS: Final = (
-    "*.wiley.com", "*.sciencedirect.com", "*.elsevier.com", "*.cell.com", "academic.oup.com", "*.tandfonline.com", "*.science.org",
-    "pubs.acs.org", "dl.acm.org", "*.sagepub.com", "iopscience.iop.org", "ieeexplore.ieee.org", "*.biorxiv.org", "*.medrxiv.org",
-    "*.mdpi.com", "link.springer.com", "*.springeropen.com", "*.biomedcentral.com", "figshare.com",
+    "*.wiley.com", "*.sciencedirect.com", "*.elsevier.com", "*.cell.com", "academic.oup.com", "*.tandfonline.com",
+    "*.science.org", "pubs.acs.org", "dl.acm.org", "*.sagepub.com", "iopscience.iop.org", "ieeexplore.ieee.org",
+    "*.biorxiv.org", "*.medrxiv.org", "*.mdpi.com", "link.springer.com", "*.springeropen.com",
+    "*.biomedcentral.com", "figshare.com",
 )  # fmt: skip
-#: PubMed Central's website shows programs a proof-of-work page and forbids downloading by program: never asked for files.
+#: PubMed Central's website shows programs a proof-of-work page and forbids them to download: never asked for files.
 PMC_SITES: Final = ("pmc.ncbi.nlm.nih.gov", "www.ncbi.nlm.nih.gov")
 PREPRINT_RELATIONS: Final = ("has-preprint", "is-version-of", "has-version", "is-identical-to")
 
@@ -7127,7 +7421,9 @@ def open_context(config: Config, *, transport: Any = None, cache: bool = True) -
     log = AccessLog(config.access_log)
     pacer = Pacer(config.cache_dir / "pace")
     store = Store(config.store, log)
-    return Context(config, store, log, Cache(config.cache_dir / "resolver") if cache else None, Client(config, pacer, transport))
+    return Context(
+        config, store, log, Cache(config.cache_dir / "resolver") if cache else None, Client(config, pacer, transport)
+    )
 
 
 @contextlib.contextmanager
@@ -7187,7 +7483,9 @@ class Hunt:
         """Yield the PDFs the indexes name, best first, PubMed Central's through its open bucket."""
         locations = list(work.locations)
         if work.pmcid and not any(host_of(loc.pdf_url or loc.landing_page_url or "") in PMC_SITES for loc in locations):
-            locations.append(Location("pmc", None, f"https://pmc.ncbi.nlm.nih.gov/articles/{work.pmcid}/", None, "publishedVersion"))
+            locations.append(
+                Location("pmc", None, f"https://pmc.ncbi.nlm.nih.gov/articles/{work.pmcid}/", None, "publishedVersion")
+            )
         for location in sorted(locations, key=location_rank):
             if host_of(location.pdf_url or location.landing_page_url or "") in PMC_SITES:
                 async for copy in self._pubmed_central(location, work):
@@ -7204,8 +7502,10 @@ class Hunt:
         self.tried.add(pmcid)
         for named in await pmc_locations(self.ctx.client, pmcid, location.license):
             yield Copy(replace(named, version=location.version), str(named.pdf_url))
-        self.fail(Copy(location, f"https://{PMC_SITES[0]}/articles/{pmcid}/"),
-                  DoigetError("blocked_by_host", "PubMed Central blocks scripts: its website was not asked."))  # fmt: skip
+        self.fail(
+            Copy(location, f"https://{PMC_SITES[0]}/articles/{pmcid}/"),
+            DoigetError("blocked_by_host", "PubMed Central blocks scripts: its website was not asked."),
+        )
 
     async def _further(self, work: Work) -> AsyncIterator[Copy]:
         """Yield what Europe PMC knows, once the other indexes' copies have failed."""
@@ -7282,7 +7582,7 @@ class Hunt:
                 return await self.attempt_link(copy, linked)
             self.fail(copy, signal.error)
         except DoigetError as error:
-            if error.code in {Code.STORE_ERROR, Code.INTERNAL_ERROR} or error.reason in {"offline"}:
+            if error.code in {Code.STORE_ERROR, Code.INTERNAL_ERROR} or error.reason == "offline":
                 raise
             self.fail(copy, error)
         return None
@@ -7311,11 +7611,19 @@ class Hunt:
         return None
 
     async def _download(self, copy: Copy, *, linked: bool = False) -> tuple[StoredFile, PartFile, Copy]:
-        got = await self.ctx.client.download(copy.url, _named(copy), lambda: self.ctx.store.new_part(self.ref), linked=linked)
+        got = await self.ctx.client.download(
+            copy.url, _named(copy), lambda: self.ctx.store.new_part(self.ref), linked=linked
+        )
         try:
             file = StoredFile(
-                sha256=got.part.sha256(), size_bytes=got.part.size, source=copy.location.source, host=got.host,
-                version=copy.location.version, license=copy.location.license, fetched_at=utc_now(self.ctx.client.pacer.clock()))  # fmt: skip
+                sha256=got.part.sha256(),
+                size_bytes=got.part.size,
+                source=copy.location.source,
+                host=got.host,
+                version=copy.location.version,
+                license=copy.location.license,
+                fetched_at=utc_now(self.ctx.client.pacer.clock()),
+            )
             self.log(copy, "ok", size_bytes=file.size_bytes, sha256=file.sha256, served_by=got.host)
         except BaseException:
             got.part.discard()
@@ -7327,12 +7635,23 @@ class Hunt:
         """Note and log a copy that could not be had."""
         self.errors.append(error)
         status = error.extra.get("status")
-        self.attempts.append(Attempt(copy.location.source, error.reason, host_of(copy.url), without_query(copy.url), status, error.message))
+        self.attempts.append(
+            Attempt(
+                copy.location.source, error.reason, host_of(copy.url), without_query(copy.url), status, error.message
+            )
+        )
         self.log(copy, error.reason)
 
     def log(self, copy: Copy, outcome: str, **facts: Any) -> None:
         """Write the provenance line of one attempt; raises STORE_ERROR (log_unwritable)."""
-        self.ctx.log.append("fetch", ref=str(self.ref), source=copy.location.source, url=without_query(copy.url), outcome=outcome, **facts)
+        self.ctx.log.append(
+            "fetch",
+            ref=str(self.ref),
+            source=copy.location.source,
+            url=without_query(copy.url),
+            outcome=outcome,
+            **facts,
+        )
 
     # ---- when nothing could be had ----
 
@@ -7342,7 +7661,11 @@ class Hunt:
         unasked = [attempt for attempt in self.resolved.attempts if attempt.outcome not in {"ok", "not_registered"}]
         errors = [*self.errors, *(DoigetError(attempt.outcome, attempt.detail or "") for attempt in unasked)]
         page = work.url or (f"https://doi.org/{work.doi}" if work.doi else None)
-        if work.retraction and work.retraction.status == "withdrawn" and not any(e.disposition is Disposition.RETRY for e in errors):
+        if (
+            work.retraction
+            and work.retraction.status == "withdrawn"
+            and not any(e.disposition is Disposition.RETRY for e in errors)
+        ):
             return self.completed(DoigetError("withdrawn", "This version was withdrawn and has no PDF."), page)
         if not errors:
             return self.completed(DoigetError("closed_access", "No open access copy of this work is known."), page)
@@ -7354,9 +7677,15 @@ class Hunt:
         """Complete a failure with the attempts and, where a browser would get further, the landing page."""
         hint = error.hint
         if error.code is Code.NO_OA_AVAILABLE and page and error.reason != "withdrawn":
-            hint = f"Open {page} in a browser; if you can get the file there, add it with `doiget add FILE --ref {self.ref}`."
-        return DoigetError(error.reason, error.message, hint=hint, retry_after_s=error.retry_after_s,
-                           attempts=[attempt_of(attempt) for attempt in self.attempts], ref=str(self.ref))  # fmt: skip
+            hint = f"Open {page} in a browser; a file you get there is added with `doiget add FILE --ref {self.ref}`."
+        return DoigetError(
+            error.reason,
+            error.message,
+            hint=hint,
+            retry_after_s=error.retry_after_s,
+            attempts=[attempt_of(attempt) for attempt in self.attempts],
+            ref=str(self.ref),
+        )
 
 
 def arxiv_copies(ref: Ref, license_id: str | None) -> list[Copy]:
@@ -7364,7 +7693,10 @@ def arxiv_copies(ref: Ref, license_id: str | None) -> list[Copy]:
     name = ref.id + (f"v{ref.version}" if ref.version else "")
     page = f"https://arxiv.org/abs/{name}"
     return [
-        Copy(Location("arxiv", f"https://{host}/pdf/{name}", page, license_id, "submittedVersion"), f"https://{host}/pdf/{name}")
+        Copy(
+            Location("arxiv", f"https://{host}/pdf/{name}", page, license_id, "submittedVersion"),
+            f"https://{host}/pdf/{name}",
+        )
         for host in ("export.arxiv.org", "arxiv.org")
     ]
 
@@ -7379,12 +7711,18 @@ def _ways_to(url: str) -> list[str]:
 def location_rank(location: Location) -> tuple[int, bool, bool]:
     """Order copies: published before accepted before submitted, direct PDFs first, willing hosts first (spec §5)."""
     host = host_of(location.pdf_url or location.landing_page_url or "")
-    return (VERSION_RANK.get(location.version, 1), location.pdf_url is None, any(host_matches(host, pattern) for pattern in RELUCTANT_HOSTS))
+    return (
+        VERSION_RANK.get(location.version, 1),
+        location.pdf_url is None,
+        any(host_matches(host, pattern) for pattern in RELUCTANT_HOSTS),
+    )
 
 
 def _named(copy: Copy) -> frozenset[str]:
     """Return the hosts an index named for this very copy."""
-    return frozenset(filter(None, (host_of(copy.location.pdf_url or ""), host_of(copy.location.landing_page_url or ""))))
+    return frozenset(
+        filter(None, (host_of(copy.location.pdf_url or ""), host_of(copy.location.landing_page_url or "")))
+    )
 
 
 def pdf_link(page: str, base: str) -> str | None:
@@ -7403,10 +7741,14 @@ def pdf_link(page: str, base: str) -> str | None:
 
 def is_preprint(work: Work) -> bool:
     """Say whether a work is a preprint by its type or its registrar."""
-    return work.type in {"preprint", "posted-content"} or (work.doi or "").startswith(("10.1101/", "10.48550/", "10.31219/", "10.26434/"))
+    return work.type in {"preprint", "posted-content"} or (work.doi or "").startswith(
+        ("10.1101/", "10.48550/", "10.31219/", "10.26434/")
+    )
 
 
-async def obtain(ctx: Context, ref: Ref, *, timeout_s: float, resolved: Resolved | None = None) -> tuple[Entry, bool, list[str]]:
+async def obtain(
+    ctx: Context, ref: Ref, *, timeout_s: float, resolved: Resolved | None = None
+) -> tuple[Entry, bool, list[str]]:
     """Get a work's PDF into the store; returns the entry, whether it was there already, and warnings.
 
     Store, then metadata and open copies, then the download under a lock that other processes respect. Raises every
@@ -7477,7 +7819,6 @@ async def resolve_one(ctx: Context, ref: Ref, *, refresh: bool = False) -> Resol
 # Promises: an answer is `ok: true` with the fields of spec §3.1, or the one
 # `ok: false` form; no tool input is a file path.
 
-SCHEMA_VERSION: Final = "1.0"
 AUTHORS_SHOWN: Final = 20
 AUTHORS_LISTED: Final = 3
 MAX_LIST: Final = 100
@@ -7534,8 +7875,8 @@ class Op:
     run: Callable[..., Any]
     effect: Effect
     raises: frozenset[Code]
-    outputs: Mapping[str, str]  # top-level answer fields and their JSON types
     render: Callable[[dict[str, Any]], str]
+    outputs: str  # top-level answer fields beside `ok` and `ref`, with their JSON types: "path:string|null …"
     command: str = ""  # command line name; default: the function's
     tool: str = ""  # MCP name without `doiget_`; empty: command line only
     about: About | None = None
@@ -7567,7 +7908,9 @@ class Op:
 
 
 REF_ARG: Final = Arg("DOI, arXiv id, PMID or PMCID, bare or in a URL", min_length=4, max_length=1024, pattern=r"\S")
-POLICY_ARG: Final = Arg("strict: only built-in hosts; lenient (default): also the host an index names", choices=SOURCE_POLICIES)
+POLICY_ARG: Final = Arg(
+    "strict: only built-in hosts; lenient (default): also the host an index names", choices=SOURCE_POLICIES
+)
 LIMIT_ARG: Final = Arg("at most so many entries", minimum=1, maximum=MAX_LIST)
 CURSOR_ARG: Final = Arg("next_cursor of the answer before", max_length=500)
 TIMEOUT_ARG: Final = Arg("seconds this may take, retries included", minimum=1, maximum=MAX_TIMEOUT_S)
@@ -7604,7 +7947,9 @@ def reference_line(work: Work, ref: str) -> str:
     return ". ".join(part.rstrip(".") for part in parts if part) + "."
 
 
-def fetch_answer(entry: Entry, *, already: bool, warnings: Sequence[str], authors: int = AUTHORS_SHOWN) -> dict[str, Any]:
+def fetch_answer(
+    entry: Entry, *, already: bool, warnings: Sequence[str], authors: int = AUTHORS_SHOWN
+) -> dict[str, Any]:
     """Render an entry with its PDF as the fetch answer of spec §3.1."""
     work, file = entry.work, entry.file
     return {
@@ -7665,7 +8010,12 @@ def capped_metadata(work: Work) -> tuple[dict[str, Any], list[str]]:
 # ---- Resolve, fetch, batch ----
 
 
-async def resolve(ctx: Context, ref: Annotated[str, REF_ARG], *, refresh: Annotated[bool, Arg("ask again even if the cache is fresh")] = False) -> dict[str, Any]:
+async def resolve(
+    ctx: Context,
+    ref: Annotated[str, REF_ARG],
+    *,
+    refresh: Annotated[bool, Arg("ask again even if the cache is fresh")] = False,
+) -> dict[str, Any]:
     """Look up verified metadata of a paper: authors, title, journal, dates, retraction, open access status.
 
     Contacts no PDF host; answered from the cache without network for 7 days (spec §4).
@@ -7684,7 +8034,9 @@ async def resolve(ctx: Context, ref: Annotated[str, REF_ARG], *, refresh: Annota
         "from_cache": resolved.from_cache,
         "stale": resolved.stale,
         "oa_status": work.oa_status or "unknown",
-        "oa_url": best.pdf_url if best else next((loc.landing_page_url for loc in work.locations if loc.landing_page_url), None),
+        "oa_url": best.pdf_url
+        if best
+        else next((loc.landing_page_url for loc in work.locations if loc.landing_page_url), None),
         "warnings": [*resolved.warnings, *cut],
     }
 
@@ -7779,7 +8131,9 @@ class BatchJob:
                 await held.enter_async_context(limiter)
             try:
                 ref = parse_ref(resolved.ref)
-                entry, already, warnings = await obtain(self.ctx, ref, timeout_s=self.ctx.config.timeout_s, resolved=resolved)
+                entry, already, warnings = await obtain(
+                    self.ctx, ref, timeout_s=self.ctx.config.timeout_s, resolved=resolved
+                )
                 self.put(positions, fetch_answer(entry, already=already, warnings=warnings, authors=AUTHORS_LISTED))
             except DoigetError as error:
                 self.put(positions, answer_of_error(error, resolved.ref))
@@ -7798,8 +8152,15 @@ class BatchJob:
 
     def answer(self) -> dict[str, Any]:
         """Render the batch: results in input order, counts, and what is left to do."""
-        results = [result or {"input": text, **answer_of_error(DoigetError("pending"))} for text, result in zip(self.inputs, self.results, strict=True)]
-        pending = [result.get("ref") or result["input"] for result in results if result.get("error", {}).get("reason") == "pending"]
+        results = [
+            result or {"input": text, **answer_of_error(DoigetError("pending"))}
+            for text, result in zip(self.inputs, self.results, strict=True)
+        ]
+        pending = [
+            result.get("ref") or result["input"]
+            for result in results
+            if result.get("error", {}).get("reason") == "pending"
+        ]
         good = [result for result in results if result["ok"]]
         counts = {
             "fetched": sum(not result["already_in_store"] for result in good),
@@ -7848,10 +8209,17 @@ def info(ctx: Context, ref: Annotated[str, REF_ARG]) -> dict[str, Any]:
     }
 
 
-def recent(ctx: Context, *, limit: Annotated[int, LIMIT_ARG] = DEFAULT_LIST, cursor: Annotated[str, CURSOR_ARG] = "") -> dict[str, Any]:
+def recent(
+    ctx: Context, *, limit: Annotated[int, LIMIT_ARG] = DEFAULT_LIST, cursor: Annotated[str, CURSOR_ARG] = ""
+) -> dict[str, Any]:
     """List the newest entries of the store."""
     entries, total, next_cursor = ctx.store.recent(limit, cursor or None)
-    return {"ok": True, "entries": [entry_summary(entry) for entry in entries], "total": total, "next_cursor": next_cursor}
+    return {
+        "ok": True,
+        "entries": [entry_summary(entry) for entry in entries],
+        "total": total,
+        "next_cursor": next_cursor,
+    }
 
 
 def path(ctx: Context, ref: Annotated[str, REF_ARG]) -> dict[str, Any]:
@@ -7874,7 +8242,12 @@ def remove(ctx: Context, ref: Annotated[str, REF_ARG]) -> dict[str, Any]:
 def restore(ctx: Context, ref: Annotated[str, REF_ARG]) -> dict[str, Any]:
     """Bring a paper back from the trash."""
     entry = ctx.store.restore(parse_ref(ref))
-    return {"ok": True, "ref": entry.ref, "path": str(entry.pdf_path) if entry.pdf_path else None, "metadata_path": str(entry.record_path)}
+    return {
+        "ok": True,
+        "ref": entry.ref,
+        "path": str(entry.pdf_path) if entry.pdf_path else None,
+        "metadata_path": str(entry.record_path),
+    }
 
 
 def trash(ctx: Context) -> dict[str, Any]:
@@ -7885,7 +8258,9 @@ def trash(ctx: Context) -> dict[str, Any]:
 # ---- This installation ----
 
 
-def capabilities(ctx: Context, *, hosts: Annotated[bool, Arg("list every host this instance may contact, and why")] = False) -> dict[str, Any]:
+def capabilities(
+    ctx: Context, *, hosts: Annotated[bool, Arg("list every host this instance may contact, and why")] = False
+) -> dict[str, Any]:
     """Say which sources this instance may use, what is switched on, and its limits. Never shows a key."""
     config = ctx.config
     answer: dict[str, Any] = {
@@ -7914,15 +8289,26 @@ def source_state(config: Config, name: str) -> str:
 def known_hosts() -> list[dict[str, str]]:
     """List every host or pattern the gate may let through, with the reason."""
     rows = [{"host": api.host, "why": api.purpose} for api in APIS.values()]
-    rows += [{"host": host, "why": "resolver: only its redirects are followed, and judged"} for host in RESOLVER_HOSTS if host != "doi.org"]
-    rows += [{"host": host, "why": "metadata of another agency's DOI, when doi.org sends us there"} for host in AGENCY_HOSTS]
+    rows += [
+        {"host": host, "why": "resolver: only its redirects are followed, and judged"}
+        for host in RESOLVER_HOSTS
+        if host != "doi.org"
+    ]
+    rows += [
+        {"host": host, "why": "metadata of another agency's DOI, when doi.org sends us there"} for host in AGENCY_HOSTS
+    ]
     rows += [{"host": host, "why": "open access PDFs and landing pages"} for host in CONTENT_HOSTS]
-    rows += [{"host": f"{host}{prefix}", "why": "storage behind a redirect of a listed host"} for host, prefix in STORAGE_PREFIXES]
+    rows += [
+        {"host": f"{host}{prefix}", "why": "storage behind a redirect of a listed host"}
+        for host, prefix in STORAGE_PREFIXES
+    ]
     lenient = "only in lenient mode: the host an index names for the very work, and its subdomains"
     return [*rows, {"host": "(named by an index)", "why": lenient}]
 
 
-def cache(ctx: Context, action: Annotated[str, Arg("what to do", choices=("size", "prune", "clear"))]) -> dict[str, Any]:
+def cache(
+    ctx: Context, action: Annotated[str, Arg("what to do", choices=("size", "prune", "clear"))]
+) -> dict[str, Any]:
     """Show the size of the resolver cache, remove its expired entries, or empty it."""
     store = Cache(ctx.config.cache_dir / "resolver")
     facts = {"size": store.size, "prune": lambda: store.prune(ctx.client.pacer.clock()), "clear": store.clear}[action]()
@@ -7959,7 +8345,9 @@ def config(
     if key and key not in SETTING_BY_KEY:
         raise DoigetError("schema", f"There is no setting {key!r}.", hint="`doiget config get` lists them.")
     keys = [key] if key else list(SETTING_BY_KEY)
-    settings = [{"key": name, "value": show_setting(ctx.config, name), "origin": ctx.config.origins[name]} for name in keys]
+    settings = [
+        {"key": name, "value": show_setting(ctx.config, name), "origin": ctx.config.origins[name]} for name in keys
+    ]
     return {"ok": True, "path": str(file), "settings": settings}
 
 
@@ -7974,7 +8362,9 @@ class Check(NamedTuple):
     detail: str
 
 
-async def health(ctx: Context, *, network: Annotated[bool, Arg("also try the proxy and one API host")] = False) -> dict[str, Any]:
+async def health(
+    ctx: Context, *, network: Annotated[bool, Arg("also try the proxy and one API host")] = False
+) -> dict[str, Any]:
     """Check what works here: store, cache, log, locks, settings, proxy, certificates, sources.
 
     Writes nothing but a probe file in the cache, which it removes.
@@ -8013,7 +8403,9 @@ def local_checks(ctx: Context) -> Iterator[Check]:
         yield Check("policy", "ok", f"{policy_path()} pins {', '.join(config.policy)}")
     try:
         proxy, origin = find_proxy(config)
-        yield Check("proxy", "ok", f"{redact(proxy) or 'none'} (set by {origin})" if proxy else "none: direct connection")
+        yield Check(
+            "proxy", "ok", f"{redact(proxy) or 'none'} (set by {origin})" if proxy else "none: direct connection"
+        )
     except DoigetError as error:
         yield Check("proxy", "fault", error.message)
     yield _check_ca(config)
@@ -8023,7 +8415,11 @@ def local_checks(ctx: Context) -> Iterator[Check]:
 
 
 def _settings_in_force(config: Config) -> str:
-    shown = [f"{key}={show_setting(config, key)} ({origin})" for key, origin in config.origins.items() if not origin.startswith("default")]
+    shown = [
+        f"{key}={show_setting(config, key)} ({origin})"
+        for key, origin in config.origins.items()
+        if not origin.startswith("default")
+    ]
     return ", ".join(shown) or "nothing, all defaults"
 
 
@@ -8032,7 +8428,11 @@ def _check_folder(name: str, folder: Path, origin: str) -> Check:
     if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
         return Check(name, "fault", f"{folder} (set by {origin}) cannot be written; choose another with DOIGET_STORE")
     if not _is_creatable(folder):
-        return Check(name, "fault", f"{folder} (set by {origin}) does not exist and cannot be made; choose another with DOIGET_STORE")
+        return Check(
+            name,
+            "fault",
+            f"{folder} (set by {origin}) does not exist and cannot be made; choose another with DOIGET_STORE",
+        )
     return Check(name, "ok", f"{folder} (set by {origin})")
 
 
@@ -8042,7 +8442,9 @@ def _check_cache(folder: Path) -> Check:
         write_atomic(probe, b"probe")
         lock = try_lock(folder / "pace" / "probe.lock")
     except DoigetError as error:
-        return Check("cache", "warning", f"{error.message} Every run asks the sources anew, and the pace is kept per process.")
+        return Check(
+            "cache", "warning", f"{error.message} Every run asks the sources anew, and the pace is kept per process."
+        )
     finally:
         with contextlib.suppress(DoigetError):
             remove_file(probe)
@@ -8056,7 +8458,9 @@ def _check_log(ctx: Context) -> Check:
     if log_path.exists() and not os.access(log_path, os.W_OK):
         return Check("log", "fault", f"{log_path} (set by {origin}) cannot be written, so nothing can be fetched")
     if not _is_creatable(log_path.parent):
-        return Check("log", "fault", f"{log_path.parent} (set by {origin}) cannot be written, so nothing can be fetched")
+        return Check(
+            "log", "fault", f"{log_path.parent} (set by {origin}) cannot be written, so nothing can be fetched"
+        )
     return Check("log", "ok", str(log_path))
 
 
@@ -8066,7 +8470,11 @@ def _check_ca(config: Config) -> Check:
     except DoigetError as error:
         return Check("certificates", "fault", error.message)
     ca_file = config.text("network.ca_file")
-    return Check("certificates", "ok", f"{ca_file} (set by {config.origins['network.ca_file']})" if ca_file else "trust store of the system")
+    return Check(
+        "certificates",
+        "ok",
+        f"{ca_file} (set by {config.origins['network.ca_file']})" if ca_file else "trust store of the system",
+    )
 
 
 async def _check_network(ctx: Context) -> Check:
@@ -8095,10 +8503,11 @@ DEMO_ARXIV: Final = "2401.99999"
 def pdf_page(text: str) -> bytes:
     """Write a one-page PDF that shows a line of ASCII text."""
     content = b"BT /F1 18 Tf 72 720 Td (%s) Tj ET" % re.sub(rb"([()\\])", rb"\\\1", text.encode("ascii", "replace"))
+    fonts = b"<< /Font << /F1 5 0 R >> >>"
     objects = (
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents 4 0 R /Resources %s >>" % fonts,
         b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content),
         b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
     )
@@ -8107,41 +8516,91 @@ def pdf_page(text: str) -> bytes:
         offsets.append(len(body))
         body += b"%d 0 obj\n%s\nendobj\n" % (number, item)
     table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    return body + b"xref\n0 6\n0000000000 65535 f \n%strailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (table, len(body))
+    return body + b"xref\n0 6\n0000000000 65535 f \n%strailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (
+        table,
+        len(body),
+    )
 
 
 def demo_world() -> dict[str, tuple[int, str, bytes]]:
     """Describe the invented internet: a part of an address → (status, content type, body)."""
+
     def crossref(doi: str, title: str) -> bytes:
-        return json.dumps({"status": "ok", "message": {
-            "DOI": doi, "type": "journal-article", "title": [title], "container-title": ["Journal of Invented Results"], "volume": "7",
-            "author": [{"given": "Ada", "family": "Example"}, {"given": "Grace", "family": "Sample"}],
-            "issued": {"date-parts": [[2024, 3, 1]]}, "publisher": "Nowhere Press", "page": "1-9"}}).encode()  # fmt: skip
+        return json.dumps(
+            {
+                "status": "ok",
+                "message": {
+                    "DOI": doi,
+                    "type": "journal-article",
+                    "title": [title],
+                    "container-title": ["Journal of Invented Results"],
+                    "volume": "7",
+                    "author": [{"given": "Ada", "family": "Example"}, {"given": "Grace", "family": "Sample"}],
+                    "issued": {"date-parts": [[2024, 3, 1]]},
+                    "publisher": "Nowhere Press",
+                    "page": "1-9",
+                },
+            }
+        ).encode()
 
     def openalex(doi: str, **location: Any) -> bytes:
         places = [{"is_oa": True, "version": "publishedVersion", "license": "cc-by", **location}] if location else []
-        return json.dumps({"results": [{"doi": f"https://doi.org/{doi}", "locations": places,
-                                        "open_access": {"is_oa": bool(places), "oa_status": "gold" if places else "closed"}}]}).encode()  # fmt: skip
+        return json.dumps(
+            {
+                "results": [
+                    {
+                        "doi": f"https://doi.org/{doi}",
+                        "locations": places,
+                        "open_access": {"is_oa": bool(places), "oa_status": "gold" if places else "closed"},
+                    }
+                ]
+            }
+        ).encode()
 
-    feed = (f'<feed xmlns="http://www.w3.org/2005/Atom"><entry><id>http://arxiv.org/abs/{DEMO_ARXIV}v2</id><title>Papers That Do Not Exist</title>'
-            "<summary>An invented abstract.</summary><author><name>Alan Placeholder</name></author>"
-            "<published>2024-01-05T00:00:00Z</published></entry></feed>")  # fmt: skip
+    feed = (
+        f'<feed xmlns="http://www.w3.org/2005/Atom"><entry><id>http://arxiv.org/abs/{DEMO_ARXIV}v2</id>'
+        "<title>Papers That Do Not Exist</title><author><name>Alan Placeholder</name></author>"
+        "<published>2024-01-05T00:00:00Z</published></entry></feed>"
+    )
     page = b"<!DOCTYPE html><html><head><title>Just a moment...</title></head></html>"
     js, html_type, pdf = "application/json", "text/html", "application/pdf"
     return {
         f"api.crossref.org/works/{quote_doi(DEMO_DOI)}?": (200, js, crossref(DEMO_DOI, "A Paper for the First Minute")),
-        f"api.crossref.org/works/{quote_doi(DEMO_DOI + '.walled')}?": (200, js, crossref(DEMO_DOI + ".walled", "Behind a Wall")),
-        f"api.crossref.org/works/{quote_doi(DEMO_DOI + '.closed')}?": (200, js, crossref(DEMO_DOI + ".closed", "Behind a Subscription")),
+        f"api.crossref.org/works/{quote_doi(DEMO_DOI + '.walled')}?": (
+            200,
+            js,
+            crossref(DEMO_DOI + ".walled", "Behind a Wall"),
+        ),
+        f"api.crossref.org/works/{quote_doi(DEMO_DOI + '.closed')}?": (
+            200,
+            js,
+            crossref(DEMO_DOI + ".closed", "Behind a Subscription"),
+        ),
         f"doi:{DEMO_DOI}&": (200, js, openalex(DEMO_DOI, pdf_url="https://europepmc.org/demo.pdf")),
-        f"doi:{DEMO_DOI}.walled&": (200, js, openalex(DEMO_DOI + ".walled", pdf_url="https://europepmc.org/walled.pdf")),
+        f"doi:{DEMO_DOI}.walled&": (
+            200,
+            js,
+            openalex(DEMO_DOI + ".walled", pdf_url="https://europepmc.org/walled.pdf"),
+        ),
         f"doi:{DEMO_DOI}.closed&": (200, js, openalex(DEMO_DOI + ".closed")),
         "europepmc.org/demo.pdf": (200, pdf, pdf_page("doiget demo: an invented paper")),
         "europepmc.org/walled.pdf": (200, html_type, page),
         "/europepmc/webservices/rest/search": (200, js, b'{"resultList": {"result": []}}'),
         f"id_list={DEMO_ARXIV}": (200, "application/atom+xml", feed.encode()),
         f"export.arxiv.org/pdf/{DEMO_ARXIV}": (200, pdf, pdf_page("doiget demo: an invented preprint")),
-        "doi.org/doiRA/": (200, js, json.dumps([{"DOI": DEMO_DOI + ".missing", "status": "DOI does not exist"}]).encode()),
+        "doi.org/doiRA/": (
+            200,
+            js,
+            json.dumps([{"DOI": DEMO_DOI + ".missing", "status": "DOI does not exist"}]).encode(),
+        ),
     }
+
+
+class NoPace(Pacer):
+    """Gives turns at once: the invented world needs no politeness."""
+
+    def _reserve(self, pace: Pace) -> float:  # noqa: ARG002 - the signature is Pacer's
+        return 0.0
 
 
 def demo_transport() -> Any:
@@ -8156,8 +8615,14 @@ def demo_transport() -> Any:
             plain = str(request.url) + "?"
             for part, (status, kind, body) in world.items():
                 if part in plain or part in address:
-                    return httpx.Response(status, headers={"content-type": kind, "content-length": str(len(body))}, stream=httpx.ByteStream(body))
-            return httpx.Response(404, headers={"content-type": "text/plain"}, stream=httpx.ByteStream(b"Resource not found."))
+                    return httpx.Response(
+                        status,
+                        headers={"content-type": kind, "content-length": str(len(body))},
+                        stream=httpx.ByteStream(body),
+                    )
+            return httpx.Response(
+                404, headers={"content-type": "text/plain"}, stream=httpx.ByteStream(b"Resource not found.")
+            )
 
     return World()
 
@@ -8167,9 +8632,23 @@ async def demo(ctx: Context) -> dict[str, Any]:
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="doiget-demo-") as folder:
-        values = {**ctx.config.values, "store": f"{folder}/papers", "access_log": f"{folder}/access.log", "offline": False, "email": ""}
-        config = replace(ctx.config, values=values, cache_dir=Path(folder) / "cache", config_dir=Path(folder), policy={}, policy_error="")
+        values = {
+            **ctx.config.values,
+            "store": f"{folder}/papers",
+            "access_log": f"{folder}/access.log",
+            "offline": False,
+            "email": "",
+        }
+        config = replace(
+            ctx.config,
+            values=values,
+            cache_dir=Path(folder) / "cache",
+            config_dir=Path(folder),
+            policy={},
+            policy_error="",
+        )
         world = open_context(config, transport=demo_transport())
+        world.client.pacer = NoPace(Path(folder) / "pace")
         try:
             steps = [await _demo_step(world, *row) for row in demo_plan()]
         finally:
@@ -8195,12 +8674,20 @@ def demo_plan() -> list[tuple[str, Callable[..., Any], tuple[Any, ...], str]]:
     ]
 
 
-async def _demo_step(world: Context, typed: str, run: Callable[..., Any], arguments: tuple[Any, ...], expected: str) -> dict[str, Any]:
+async def _demo_step(
+    world: Context, typed: str, run: Callable[..., Any], arguments: tuple[Any, ...], expected: str
+) -> dict[str, Any]:
     try:
         answer = run(world, *arguments)
         answer = await answer if hasattr(answer, "__await__") else answer
         outcome = "ok" if answer.get("healthy", True) else "unhealthy"
-        shown = answer.get("title") or (answer.get("metadata") or {}).get("title") or answer.get("counts") or answer.get("total") or ""
+        shown = (
+            answer.get("title")
+            or (answer.get("metadata") or {}).get("title")
+            or answer.get("counts")
+            or answer.get("total")
+            or ""
+        )
     except DoigetError as error:
         outcome, shown = error.reason, f"{error.code.value}: {error.message}"
     return {"command": f"doiget {typed}", "outcome": outcome, "as_expected": outcome == expected, "shown": str(shown)}
@@ -8222,7 +8709,9 @@ def render_resolve(answer: dict[str, Any]) -> str:
     lines = [reference_line(work, answer["ref"]), f"source: {answer['source']}; open access: {answer['oa_status']}"]
     lines += [f"copy: {answer['oa_url']}"] if answer["oa_url"] else []
     if work.retraction:
-        lines.append(f"!! {work.retraction.status.replace('_', ' ')} (notice: {work.retraction.notice_doi or 'unknown'})")
+        lines.append(
+            f"!! {work.retraction.status.replace('_', ' ')} (notice: {work.retraction.notice_doi or 'unknown'})"
+        )
     return "\n".join([*lines, *(["(an older record: see warnings)"] if answer["stale"] else [])])
 
 
@@ -8245,7 +8734,11 @@ def render_result(result: dict[str, Any]) -> str:
 def render_batch(answer: dict[str, Any]) -> str:
     """Render the counts of a batch; its results have been shown as they came."""
     counts = answer["counts"]
-    words = (f"{counts['fetched']} fetched", f"{counts['already_in_store']} already in the store", f"{counts['failed']} failed")
+    words = (
+        f"{counts['fetched']} fetched",
+        f"{counts['already_in_store']} already in the store",
+        f"{counts['failed']} failed",
+    )
     return ", ".join(words) + (f", {counts['pending']} pending" if counts["pending"] else "")
 
 
@@ -8269,7 +8762,11 @@ def render_info(answer: dict[str, Any]) -> str:
     if entry is None:
         return "Not in the store."
     work = work_from_dict(entry)
-    facts = {name: entry[name] for name in ("path", "citekey", "source", "oa_status", "added_at", "fetched_at", "metadata_path") if entry[name]}
+    facts = {
+        name: entry[name]
+        for name in ("path", "citekey", "source", "oa_status", "added_at", "fetched_at", "metadata_path")
+        if entry[name]
+    }
     tags = {"tags": ", ".join(entry["tags"])} if entry["tags"] else {}
     lines = [reference_line(work, entry["ref"]), *(f"{name}: {value}" for name, value in {**facts, **tags}.items())]
     return "\n".join([*lines, *([] if entry["path"] else ["no pdf in the store"])])
@@ -8289,7 +8786,9 @@ def render_demo(answer: dict[str, Any]) -> str:
     lines = []
     for step in answer["steps"]:
         surprise = "" if step["as_expected"] else "  <- NOT AS EXPECTED"
-        lines.append(f"$ {step['command']}\n  {step['outcome']}{': ' + step['shown'] if step['shown'] else ''}{surprise}")
+        lines.append(
+            f"$ {step['command']}\n  {step['outcome']}{': ' + step['shown'] if step['shown'] else ''}{surprise}"
+        )
     end = "The demo ran as expected, without any network." if answer["healthy"] else "The demo did not run as expected."
     return "\n".join([*lines, end])
 
@@ -8303,10 +8802,10 @@ def render_settings(answer: dict[str, Any]) -> str:
 
 def render_capabilities(answer: dict[str, Any]) -> str:
     """Render what is on and off, and the hosts when asked for."""
-    head = [f"open access: {'on' if answer['oa_enabled'] else 'off'}; policy: {answer['source_policy']}; "
-            f"at most {answer['max_concurrent_fetches']} fetches at once, {answer['rate_limit_per_sec']} requests/s"]  # fmt: skip
+    limits = f"{answer['max_concurrent_fetches']} fetches at once, {answer['rate_limit_per_sec']} requests/s"
+    head = f"open access: {'on' if answer['oa_enabled'] else 'off'}; policy: {answer['source_policy']}; {limits}"
     sources = [f"{name}: {state}" for name, state in answer["sources"].items()]
-    return "\n".join([*head, *sources, *(f"{row['host']}\t{row['why']}" for row in answer.get("hosts", []))])
+    return "\n".join([head, *sources, *(f"{row['host']}\t{row['why']}" for row in answer.get("hosts", []))])
 
 
 def render_fields(answer: dict[str, Any]) -> str:
@@ -8329,42 +8828,46 @@ def render_log(answer: dict[str, Any]) -> str:
 
 def render_trash(answer: dict[str, Any]) -> str:
     """Render what can be restored."""
-    return "\n".join(f"{row['ref']}\t{row['removed_at']}\t{row.get('title') or ''}" for row in answer["entries"]) or "The trash is empty."
+    return (
+        "\n".join(f"{row['ref']}\t{row['removed_at']}\t{row.get('title') or ''}" for row in answer["entries"])
+        or "The trash is empty."
+    )
 
 
 NETWORK_CODES: Final = frozenset({Code.CAPABILITY_DENIED, Code.RATE_LIMITED, Code.NETWORK_ERROR, Code.FETCH_TIMEOUT})
 READ_CODES: Final = frozenset({Code.INVALID_REF, Code.INVALID_ARGUMENT, Code.STORE_ERROR})
-LIST_FIELDS: Final = {"entries": "array", "total": "integer", "next_cursor": "string|null"}
 
 OPERATIONS: Final[Mapping[str, Op]] = {
     op.name: op
     for op in (
-        Op(resolve, Effect.NETWORK, NETWORK_CODES | {Code.INVALID_REF, Code.NOT_FOUND},
-           {"ref": "string", "metadata": "object", "source": "string", "from_cache": "boolean", "stale": "boolean", "oa_status": "string",
-            "oa_url": "string|null", "warnings": "array"}, render_resolve, tool="resolve_paper"),
-        Op(fetch, Effect.WRITE, NETWORK_CODES | READ_CODES | {Code.NOT_FOUND, Code.NO_OA_AVAILABLE},
-           {"ref": "string", "source": "string", "path": "string", "license": "string", "size_bytes": "integer", "sha256": "string",
-            "version": "string|null", "host": "string", "title": "string|null", "authors": "array", "authors_total": "integer",
-            "year": "integer|null", "container_title": "string|null", "citekey": "string", "retraction": "object|null",
-            "already_in_store": "boolean", "metadata_path": "string", "undo": "string", "warnings": "array"}, render_fetch, tool="fetch_paper"),
-        Op(batch, Effect.WRITE, NETWORK_CODES | READ_CODES, {"results": "array", "counts": "object", "pending": "array"}, render_batch,
-           tool="batch_fetch", each="results"),
-        Op(info, Effect.READ, READ_CODES, {"entry": "object|null"}, render_info, tool="info"),
-        Op(recent, Effect.READ, READ_CODES, LIST_FIELDS, render_list, tool="list_recent", each="entries"),
-        Op(path, Effect.READ, READ_CODES | {Code.NOT_FOUND}, {"ref": "string", "path": "string"}, render_path, tool="paper_pdf_path"),
-        Op(capabilities, Effect.READ, frozenset(), {"oa_enabled": "boolean", "metadata_sources": "array", "tdm_enabled": "boolean",
-           "source_policy": "string", "rate_limit_per_sec": "number", "max_concurrent_fetches": "integer", "offline": "boolean"},
-           render_capabilities, tool="capability_profile"),
-        Op(health, Effect.NETWORK, frozenset(), {"healthy": "boolean", "version": "string", "schema_version": "string", "store": "string",
-           "store_writable": "boolean", "running": "integer", "queue_depth": "integer", "index": "string", "log": "string", "python": "string",
-           "checks": "array"}, render_health, command="doctor", tool="health", cli_defaults={"network": True}),
-        Op(cache, Effect.WRITE, frozenset({Code.STORE_ERROR}), {"action": "string"}, render_fields),
-        Op(log, Effect.READ, READ_CODES, {"path": "string"}, render_log, each="events"),
-        Op(config, Effect.WRITE, frozenset({Code.INVALID_ARGUMENT, Code.STORE_ERROR}), {"path": "string"}, render_settings),
-        Op(remove, Effect.WRITE, READ_CODES | {Code.NOT_FOUND}, {"ref": "string", "undo": "string"}, render_fields),
-        Op(restore, Effect.WRITE, READ_CODES | {Code.NOT_FOUND}, {"ref": "string", "path": "string|null"}, render_fields),
-        Op(trash, Effect.READ, READ_CODES, {"entries": "array"}, render_trash, each="entries"),
-        Op(demo, Effect.NETWORK, frozenset(), {"healthy": "boolean", "steps": "array"}, render_demo, each="steps"),
+        Op(resolve, Effect.NETWORK, NETWORK_CODES | {Code.INVALID_REF, Code.NOT_FOUND}, render_resolve,
+           tool="resolve_paper", outputs="metadata:object source:string from_cache:boolean stale:boolean "
+           "oa_status:string oa_url:string|null warnings:array"),
+        Op(fetch, Effect.WRITE, NETWORK_CODES | READ_CODES | {Code.NOT_FOUND, Code.NO_OA_AVAILABLE}, render_fetch,
+           tool="fetch_paper", outputs="source:string path:string license:string size_bytes:integer sha256:string "
+           "version:string|null host:string title:string|null authors:array authors_total:integer year:integer|null "
+           "container_title:string|null citekey:string retraction:object|null already_in_store:boolean undo:string "
+           "warnings:array"),
+        Op(batch, Effect.WRITE, NETWORK_CODES | READ_CODES, render_batch, tool="batch_fetch", each="results",
+           outputs="results:array counts:object pending:array"),
+        Op(info, Effect.READ, READ_CODES, render_info, tool="info", outputs="entry:object|null"),
+        Op(recent, Effect.READ, READ_CODES, render_list, tool="list_recent", each="entries",
+           outputs="entries:array total:integer next_cursor:string|null"),
+        Op(path, Effect.READ, READ_CODES | {Code.NOT_FOUND}, render_path, tool="paper_pdf_path", outputs="path:string"),
+        Op(capabilities, Effect.READ, frozenset(), render_capabilities, tool="capability_profile",
+           outputs="oa_enabled:boolean metadata_sources:array tdm_enabled:boolean source_policy:string "
+           "rate_limit_per_sec:number max_concurrent_fetches:integer offline:boolean sources:object"),
+        Op(health, Effect.READ, frozenset(), render_health, command="doctor", tool="health", cli_defaults={"network": True},
+           outputs="healthy:boolean version:string schema_version:string store:string store_writable:boolean "
+           "running:integer queue_depth:integer index:string log:string python:string checks:array"),
+        Op(cache, Effect.WRITE, frozenset({Code.STORE_ERROR}), render_fields, outputs="action:string"),
+        Op(log, Effect.READ, READ_CODES, render_log, each="events", outputs="path:string"),
+        Op(config, Effect.WRITE, frozenset({Code.INVALID_ARGUMENT, Code.STORE_ERROR}), render_settings,
+           outputs="path:string"),
+        Op(remove, Effect.WRITE, READ_CODES | {Code.NOT_FOUND}, render_fields, outputs="undo:string"),
+        Op(restore, Effect.WRITE, READ_CODES | {Code.NOT_FOUND}, render_fields, outputs="path:string|null"),
+        Op(trash, Effect.READ, READ_CODES, render_trash, each="entries", outputs="entries:array"),
+        Op(demo, Effect.NETWORK, frozenset(), render_demo, each="steps", outputs="healthy:boolean steps:array"),
     )
 }  # fmt: skip
 
@@ -8378,7 +8881,9 @@ def check_arguments(op: Op, given: Mapping[str, Any]) -> dict[str, Any]:
     params = {param.name: param for param in op.params()}
     for name in given:
         if name not in params:
-            raise DoigetError("schema", f"There is no argument {name[:60]!r}.", hint=f"Arguments: {', '.join(params) or 'none'}.")
+            raise DoigetError(
+                "schema", f"There is no argument {name[:60]!r}.", hint=f"Arguments: {', '.join(params) or 'none'}."
+            )
     missing = [param.name for param in params.values() if param.required and given.get(param.name) is None]
     if missing:
         raise DoigetError("schema", f"The argument {missing[0]!r} is missing.")
@@ -8406,7 +8911,9 @@ def _check_number(param: Param, value: Any) -> float | int:
     except (TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number) or (param.kind is int and number != int(number)):
-        raise DoigetError("schema", f"The argument {param.name!r} must be a {'whole ' if param.kind is int else ''}number.")
+        raise DoigetError(
+            "schema", f"The argument {param.name!r} must be a {'whole ' if param.kind is int else ''}number."
+        )
     low, high = param.arg.minimum, param.arg.maximum
     if (low is not None and number < low) or (high is not None and number > high):
         raise DoigetError("schema", f"The argument {param.name!r} must lie between {low:g} and {high:g}.")
@@ -8578,8 +9085,12 @@ def _report(console: Console, error: DoigetError) -> int:
         console.err(f"doiget: {error.code.value} ({error.reason}): {error.message}")
         for attempt in error.extra.get("attempts") or []:
             if attempt["outcome"] != "ok":
-                console.note(f"  tried {attempt.get('host') or attempt['source']}: {attempt.get('detail') or attempt['outcome']}")
-        console.err(f"  next: {error.hint}" + (f" (after {math.ceil(error.retry_after_s)} s)" if error.retry_after_s else ""))
+                console.note(
+                    f"  tried {attempt.get('host') or attempt['source']}: {attempt.get('detail') or attempt['outcome']}"
+                )
+        console.err(
+            f"  next: {error.hint}" + (f" (after {math.ceil(error.retry_after_s)} s)" if error.retry_after_s else "")
+        )
         if error.extra.get("metadata_path"):
             console.note(f"  record kept: {error.extra['metadata_path']}")
     return exit_status_of(answer)
@@ -8595,14 +9106,20 @@ def _run_words(flags: dict[str, Any], rest: list[str]) -> int:
         return 0
     op = OPERATIONS.get(rest[0])
     if op is None:
-        raise DoigetError("schema", f"There is no command {rest[0][:60]!r}.", hint="`doiget --help` lists the commands.")
+        raise DoigetError(
+            "schema", f"There is no command {rest[0][:60]!r}.", hint="`doiget --help` lists the commands."
+        )
     return _run_operation(console, op, flags, rest[1:])
 
 
 def version_facts() -> dict[str, Any]:
     """Return the version with the commit and digest of the file, as far as it is run from one."""
     boot = sys.modules.get("_doiget_boot")
-    return {"version": __version__, "python": sys.version.split()[0], **(dict(getattr(boot, "BUILD", {})) if boot else {})}
+    return {
+        "version": __version__,
+        "python": sys.version.split()[0],
+        **(dict(getattr(boot, "BUILD", {})) if boot else {}),
+    }
 
 
 def render_help() -> str:
@@ -8611,7 +9128,17 @@ def render_help() -> str:
     commands = [f"  {op.name:{width}}  {op.summary}" for op in OPERATIONS.values()]
     flags = [f"  {name:{width}}  {text}" for name, text in GLOBAL_FLAGS.items()]
     head = ["usage: doiget COMMAND [ARGUMENTS] [FLAGS]", "", (__doc__ or "").strip().splitlines()[0], "", "commands:"]
-    return "\n".join([*head, *commands, "", "flags, before or after the command:", *flags, "", "`doiget COMMAND --help` explains one command."])
+    return "\n".join(
+        [
+            *head,
+            *commands,
+            "",
+            "flags, before or after the command:",
+            *flags,
+            "",
+            "`doiget COMMAND --help` explains one command.",
+        ]
+    )
 
 
 def build_parser(op: Op) -> Any:
@@ -8620,9 +9147,18 @@ def build_parser(op: Op) -> Any:
 
     class Parser(argparse.ArgumentParser):
         def error(self, message: str) -> NoReturn:
-            raise DoigetError("schema", f"{message[0].upper()}{message[1:]}.", hint=f"`doiget {op.name} --help` explains the arguments.")
+            raise DoigetError(
+                "schema",
+                f"{message[0].upper()}{message[1:]}.",
+                hint=f"`doiget {op.name} --help` explains the arguments.",
+            )
 
-    parser = Parser(prog=f"doiget {op.name}", description=op.run.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    parser = Parser(
+        prog=f"doiget {op.name}",
+        description=op.run.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
     for param in op.params():
         add_argument(parser, param)
     return parser
@@ -8644,7 +9180,11 @@ def add_argument(parser: Any, param: Param) -> None:
 
 
 def _run_operation(console: Console, op: Op, flags: Mapping[str, Any], words: Sequence[str]) -> int:
-    given = {name: value for name, value in vars(build_parser(op).parse_args(words)).items() if value is not None and value is not False}
+    given = {
+        name: value
+        for name, value in vars(build_parser(op).parse_args(words)).items()
+        if value is not None and value is not False
+    }
     for param in op.params():
         if param.arg.many:
             given[param.name] = expand_words(given[param.name])
@@ -8742,7 +9282,7 @@ def expand_words(words: Sequence[str]) -> list[str]:
     for word in words:
         if word == "-":
             refs += parse_list(sys.stdin.buffer.read())
-        elif word.lower().endswith(LIST_SUFFIXES) and os.path.isfile(word):
+        elif word.lower().endswith(LIST_SUFFIXES) and Path(word).is_file():
             refs += parse_list(Path(word).read_bytes())
         else:
             refs.append(word)

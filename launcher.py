@@ -1,18 +1,19 @@
 # The first code that runs in doiget.pyz (its __main__). It picks a folder, unpacks the bundle there once, puts it first
 # on sys.path and calls doiget.main(). It must parse on any Python, 2.7 included, to be able to say that it is too old.
 #
-# What doiget may ask:  boot = sys.modules.get("doiget_boot")  is this module, or None when not started from the file.
+# What doiget may ask:  boot = sys.modules.get("_doiget_boot")  is this module, or None when not started from the file.
 #   boot.PYZ       absolute path of the file that was started (for mcp-config; sys.argv[0] stays as typed)
-#   boot.BUILD     {"commit", "digest", "pythons", "platforms", "names"}, all strings: what the builder wrote
+#   boot.BUILD     {"commit", "digest", "pythons", "platforms"}, all strings: what the builder wrote
 #   boot.FOLDER    the unpacked folder in use, or None when running straight from the file (nothing was written)
 #   boot.SOURCE    "DOIGET_PYZ_ROOT", "cache" or "temp": whose choice FOLDER was; None with FOLDER
 #   boot.NATIVE    True if native code can be loaded; when False, serve cannot run and boot.WHY says why in one line
 #   boot.WHY       "" or why a better folder was passed over
 #   boot.mark_used()  renew the folder's stamp, which keeps it from being cleared away (serve: once an hour)
-#   boot.damaged()    paths of unpacked files that differ from the digests in the file (doctor)
+#   boot.damaged()    unpacked files that differ from the digests in the file; [PYZ] if that is damaged or gone (doctor)
 import sys
 
-BUILD = {"commit": "unknown", "digest": "", "pythons": "", "platforms": "", "names": ""}
+BUILD = {"commit": "unknown", "digest": "", "pythons": "", "platforms": ""}
+NAMES = ""  # of all modules and packages in the bundle
 
 
 def refuse_old_python(version):
@@ -207,6 +208,8 @@ def choose():
         if is_ready(source, root):
             FOLDER, SOURCE, NATIVE = folder_in(root), source, has_native_code()
             return
+    if not WHY:
+        note("no folder to unpack into is known")
 
 
 def is_ready(source, root):
@@ -241,7 +244,10 @@ def mark_used(folder=None):
 def damaged():
     # type: () -> list[str]
     load_rest()
-    return [] if FOLDER is None else wrong_files(FOLDER)
+    try:
+        return [] if FOLDER is None else wrong_files(FOLDER)
+    except (OSError, Unusable):
+        return [PYZ]
 
 
 def explain():
@@ -261,7 +267,7 @@ def put_first(bundle):
     if os.name == "nt" and FOLDER is not None:  # what pywin32.pth would have done
         sys.path[1:1] = [os.path.join(bundle, "win32"), os.path.join(bundle, "win32", "lib")]
         getattr(os, "add_dll_directory")(os.path.join(bundle, "pywin32_system32"))
-    own = set(BUILD["names"].split())
+    own = set(NAMES.split())
     for name in [name for name in sys.modules if name.partition(".")[0] in own]:
         del sys.modules[name]  # a .pth line of this Python's own site-packages was quicker
 
@@ -279,7 +285,7 @@ def main():
     choose()
     explain()
     put_first(FOLDER or os.path.join(PYZ, "site-packages"))
-    sys.modules["doiget_boot"] = sys.modules[__name__]
+    sys.modules["_doiget_boot"] = sys.modules[__name__]
     if FOLDER is not None:
         sys.dont_write_bytecode = False  # the folder is ours; without compiled files each start takes 0.4 s longer
     import doiget  # type: ignore[import-not-found,unused-ignore]
@@ -319,13 +325,23 @@ def unpack(folder):
     os.mkdir(part)
     try:
         fill(part, write_new)
-        try:
-            os.rename(part, folder)
-        except OSError:
-            if not is_intact(folder):
-                raise
+        rename(part, folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def rename(part, folder):
+    # type: (str, str) -> None
+    for wait_s in (0.1, 0.3, 1.0, 0):
+        try:
+            return os.rename(part, folder)
+        except OSError:
+            if is_intact(folder):
+                return None  # another start was quicker
+            if os.name != "nt" or not wait_s:
+                raise
+        time.sleep(wait_s)  # a virus scanner still looks at what was written
+    return None
 
 
 def fill(folder, put):
@@ -334,7 +350,6 @@ def fill(folder, put):
     import hashlib
 
     entries = []
-    made = set()
     for path, digest, read in bundled():
         target = os.path.join(folder, path)
         data = content(target) if put is write else None
@@ -342,14 +357,14 @@ def fill(folder, put):
             data = read()
             if hashlib.sha256(data).hexdigest() != digest:
                 raise Unusable("%s is damaged: %s has the wrong digest" % (PYZ, path))
-            if os.path.dirname(target) not in made:
-                os.makedirs(os.path.dirname(target), exist_ok=True)
-                made.add(os.path.dirname(target))
+            os.makedirs(os.path.dirname(target), exist_ok=True)
             put(target, data)
         elif int(os.stat(target).st_mtime) != FILE_TIME:
             os.utime(target, (FILE_TIME, FILE_TIME))
         entries.append((path, len(data)))
-    put(os.path.join(folder, LISTING), marshal.dumps(entries))
+    listing = marshal.dumps(entries, 2)  # version 2: the same bytes for the same entries
+    if content(os.path.join(folder, LISTING)) != listing:
+        put(os.path.join(folder, LISTING), listing)
 
 
 def bundled():

@@ -1,5 +1,6 @@
 """The provenance log: a chain that shows every change, survives kills, and fails closed."""
 
+# ruff: noqa: PTH208 - a failure may come at any line of these blocks
 from __future__ import annotations
 
 import errno

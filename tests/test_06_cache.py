@@ -1,5 +1,6 @@
 """The resolver's cache: what is kept, for how long, and that nothing in its folder can hurt."""
 
+
 from __future__ import annotations
 
 import os
@@ -16,7 +17,7 @@ NOW = 1_800_000_000.0
 DAY = 86400
 REF = parse_ref("10.1103/physrevlett.130.200601")
 WORK = Work(
-    type="journal-article", title="On ‘quotes’ \"and\" \\ and π", authors=(Author(family="Łukasiewicz", given="J."),),
+    type="journal-article", title='On ‘quotes’ "and" \\ and π', authors=(Author(family="Łukasiewicz", given="J."),),  # noqa: RUF001
     date="2023-05-01", year=2023, doi="10.1103/physrevlett.130.200601", abstract="One\n\nTwo",
 )  # fmt: skip
 RESOLVED = Resolved(REF.canonical, WORK, "crossref", warnings=("OpenAlex was not asked.",))
@@ -82,7 +83,9 @@ DAMAGE = {
     "odd ttl": lambda raw: raw.replace(b"604800", b"'week'"),
     "no record": lambda raw: raw.split(b"[record]")[0],
     "record is a list": lambda raw: raw.split(b"[record]")[0] + b"record = [1]",
-    "record of no ref": lambda raw: raw.replace(b'ref = "10.1103/phys', b'ref = "phys').replace(b'ref = "phys', b'ref = "10.1103/phys', 1),
+    "record of no ref": lambda raw: raw.replace(b'ref = "10.1103/phys', b'ref = "phys').replace(
+        b'ref = "phys', b'ref = "10.1103/phys', 1
+    ),
     "work is text": lambda raw: raw.split(b"[record.work]")[0] + b'work = "x"',
     "deep": lambda _: b"a = " + b"[" * 100_000,
     "both": lambda raw: raw + b'\n[miss]\nreason = "not_registered"\nmessage = ""\n',
@@ -143,7 +146,9 @@ def test_prune_and_clear_touch_own_files_only(cache):
     cache.save_miss(missing, "not_registered", "x", NOW - 2 * DAY)
     old_part = cache.folder / ".doi_10.1000_x.toml.0123456789abcdef.part"
     new_part = cache.folder / ".doi_10.1000_y.toml.0123456789abcdef.part"
-    foreign = [cache.folder / name for name in ("notes.txt", "Notes.toml", ".hidden", "doi_10.1000_x.toml.bak", "x.part")]
+    foreign = [
+        cache.folder / name for name in ("notes.txt", "Notes.toml", ".hidden", "doi_10.1000_x.toml.bak", "x.part")
+    ]
     for path in (old_part, new_part, *foreign):
         path.write_text("x")
     os.utime(old_part, (NOW - DAY, NOW - DAY))
@@ -155,4 +160,6 @@ def test_prune_and_clear_touch_own_files_only(cache):
     assert not old_part.exists()
     assert new_part.exists()
     assert cache.clear()["removed"] == 2
-    assert sorted(p.name for p in cache.folder.iterdir()) == sorted([*(p.name for p in foreign), "doi_10.1000_folder.toml"])
+    assert sorted(p.name for p in cache.folder.iterdir()) == sorted(
+        [*(p.name for p in foreign), "doi_10.1000_folder.toml"]
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,8 +13,6 @@ from fake_internet import Reply, endless, gzip_bomb, html, never, pdf, redirect,
 from worlds import Location, big_pdf, pdf_bytes, sha256
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conftest import Home, Runner
     from fake_internet import FakeInternet
     from worlds import World
@@ -443,7 +442,7 @@ def test_closed_work_keeps_its_record(run: Runner, world: World, home: Home) -> 
     world.closed(DOI, title="A closed title")
     answer = failure(run, DOI)
     expect(answer, "NO_OA_AVAILABLE", "closed_access", "give_up")
-    assert "A closed title" in open(answer["metadata_path"], encoding="utf-8").read()  # noqa: SIM115, PTH123
+    assert "A closed title" in Path(answer["metadata_path"]).read_text("utf-8")
     entry = run("info", DOI, "--json").json()["entry"]
     assert entry["path"] is None
     assert entry["title"] == "A closed title"

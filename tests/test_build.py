@@ -273,6 +273,12 @@ def test_the_locks_agree() -> None:
 LOCKS = ("requirements.txt", "requirements-build.txt", "requirements-dev.txt")
 
 
+def test_each_dependency_has_its_line_in_the_docs() -> None:
+    text = (ROOT / "docs" / "DEPENDENCIES.md").read_text()
+    for name in re.findall(r"^([\w.-]+)==", (ROOT / "requirements.txt").read_text(), re.MULTILINE):
+        assert f"`{name}`" in text, name
+
+
 @pytest.mark.usefixtures("small")
 def test_a_bill_of_materials_names_each_distribution() -> None:
     bill = json.loads(build_zipapp.sbom({"some_thing-1.2.dist-info/METADATA": METADATA.encode()}))

@@ -37,7 +37,7 @@ PROBE = min(
 STAND_IN = """
 import json, sys
 def main():
-    boot = sys.modules["doiget_boot"]
+    boot = sys.modules["_doiget_boot"]
     import pure
     facts = {"folder": boot.FOLDER, "source": boot.SOURCE, "native": boot.NATIVE, "why": boot.WHY, "pyz": boot.PYZ}
     facts |= {"argv": sys.argv, "path": sys.path, "pure": pure.__file__, "file": __file__, "damaged": boot.damaged()}
@@ -65,7 +65,7 @@ def write_pyz(path: Path, pythons: str = launcher.python_tag(), extra: dict[str,
     listing = build_zipapp.digests(staged).encode()
     facts = {"commit": "abc", "digest": hashlib.sha256(listing).hexdigest(), "pythons": pythons, "platforms": TAG}
     entries = {f"site-packages/{name}": data for name, data in staged.items()} | {"digests.txt": listing}
-    entries |= build_zipapp.launcher_modules({**facts, "names": "doiget pure deep probe"})
+    entries |= build_zipapp.launcher_modules(facts, "doiget pure deep probe")
     path.write_bytes(build_zipapp.write_zip(entries, b"#!/usr/bin/env python3\n"))
     path.chmod(0o755)
     return path
