@@ -276,7 +276,7 @@ def load_rest():
     # type: () -> None
     """Load the second half of this file, which the builder cuts off: compiling it costs 3 ms that few starts need."""
     if "make" not in globals():
-        source = globals()["__loader__"].get_data(os.path.join(PYZ, "launcher_rest.py"))
+        source = globals()["__loader__"].get_data("launcher_rest.py")
         exec(compile(source, os.path.join(PYZ, "launcher_rest.py"), "exec"), globals())
 
 

@@ -8,6 +8,7 @@ import re
 import time
 import unicodedata
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 import pytest
@@ -16,6 +17,9 @@ from hypothesis import strategies as st
 
 import doiget
 from doiget import DoigetError, Ref, RefKind, find_refs, is_datacite_prefix, parse_ref, quote_doi, safekey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SICI = "10.1002/(sici)1096-9861(19971020)387:2<167::aid-cne1>3.0.co;2-z"
 SHORT_SICI = "10.1002/(sici)1-2(2)1:1<6>3.co;2-#"
@@ -119,6 +123,7 @@ def test_doi_forms(text: str, doi: str) -> None:
         "{};doi:10.5555/no",
         "{},https://doi.org/10.5555/no", "https://doi.org/{}.", "<https://doi.org/{}>", "[text](https://doi.org/{})",
         '<a href="https://doi.org/{}">', "\\href{{https://doi.org/{}}}{{here}}", "https://dx.doi.org/{}?utm_source=a&b=c",
+        "<b>doi:{}</b>",
     ],
 )  # fmt: skip
 def test_prose_around_a_doi(doi: str, around: str) -> None:
@@ -147,6 +152,7 @@ def test_prose_around_a_doi(doi: str, around: str) -> None:
         ("https://api.crossref.org/works?filter=doi:10.1000/abc&rows=1", "10.1000/abc"),
         ("https://academic.oup.com/nar/article/doi/10.1093/nar/gkab123/6123456", "10.1093/nar/gkab123"),
         ("https://www.nature.com/articles/s41586-020-2012-7.pdf", "10.1038/s41586-020-2012-7"),
+        ("https://www.nature.com/articles/nature.2017.21929#Sec1", "10.1038/nature.2017.21929"),
         ("www.science.org/doi/10.1126/science.280.5362.421", "10.1126/science.280.5362.421"),
         ("https://web.archive.org/web/2020/https://doi.org/10.1000/abc", "10.1000/abc"),
         ("https://user:pw@pub.example:8443/doi/10.1000/abc.full.pdf", "10.1000/abc"),
@@ -162,6 +168,7 @@ def test_publisher_addresses(url: str, doi: str) -> None:
     [
         ("10.1101/2020.05.23.112201v2", "10.1101/2020.05.23.112201", 2),
         ("10.1101/097196v11", "10.1101/097196", 11),
+        ("10.1101/2020.05.23.112201v2/pdf/main.pdf", "10.1101/2020.05.23.112201", 2),
         ("10.64898/2025.12.01.25341355v1", "10.64898/2025.12.01.25341355", 1),
         ("https://www.biorxiv.org/content/10.1101/2024.08.06.606807v1.full.pdf", "10.1101/2024.08.06.606807", 1),
         ("https://www.biorxiv.org/content/10.64898/2026.06.02.729628v1.full-text", "10.64898/2026.06.02.729628", 1),
@@ -296,6 +303,8 @@ def test_versions_of_an_arxiv_id_are_three_refs() -> None:
         ("https://www.ncbi.nlm.nih.gov/pubmed/123?dopt=Abstract", "pmid:123"),
         ("https://www.ncbi.nlm.nih.gov/pubmed/?term=123", "pmid:123"),
         ("https://europepmc.org/article/MED/30571677#abstract", "pmid:30571677"),
+        ("http://europepmc.org/abstract/MED/30571677", "pmid:30571677"),
+        ("https://example.org/?id=PMC123_x", "PMC123"),
         ("https://identifiers.org/pubmed:123", "pmid:123"),
         ("PMC1017419", "PMC1017419"),
         ("pmc0123.2", "PMC123"),
@@ -431,7 +440,7 @@ SPECIAL = st.sampled_from(
     [*"()[]{}<>.,;:'\"!?#%&+/\\|*_`~=", "%2F", "%41", "&lt;", "&amp;", "\\_", "\u037e", "\u212a", "。"]
 )
 PROSE_END = ".,;:'\"!?`\u2018\u2019\u201c\u201d\u201e\u2026\uff1a\uff1b\uff01\uff1f" + "".join(doiget._OPENER)
-SUFFIXES = st.lists(st.one_of(PRINTABLE, SPECIAL, st.sampled_from("aAzZ09éÉ\u0301\u030c")), min_size=1, max_size=30)
+SUFFIXES = st.lists(st.one_of(PRINTABLE, SPECIAL, st.sampled_from("aAzZ09éÉ\u0301\u030c")), min_size=1, max_size=12)
 DOIS = st.builds(lambda prefix, parts: f"10.{prefix}/{''.join(parts)}", st.integers(1000, 999_999_999), SUFFIXES)
 STARTS = ["doi:", "https://doi.org/", "http://pub.example/doi/", "arXiv:", "abs/", "PMC", "pmid:", "10/", "10.1101/"]
 BODIES = [
@@ -447,7 +456,20 @@ BODIES = [
 ]
 MARKS = [" ", "\n", *"(){},#", "; ", "?x=", "/full", ".pdf", "%20", "%C3%A9", "..", "\u200b", "\ud83d"]
 TOKENS = st.one_of(DOIS, st.sampled_from([*STARTS, *BODIES, *MARKS]), st.text(max_size=8))
-TEXTS = st.lists(TOKENS, min_size=1, max_size=8).map("".join)
+TEXTS = st.lists(TOKENS, min_size=1, max_size=6).map("".join)
+
+
+PROPERTIES: list[tuple[Callable[..., None], tuple[st.SearchStrategy[str], ...]]] = []
+
+
+def holds_for(*strategies: st.SearchStrategy[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a test of a property: a few examples here, many in test_properties_at_length."""
+
+    def decorate(check: Callable[..., None]) -> Callable[..., None]:
+        PROPERTIES.append((check, strategies))
+        return settings(max_examples=50, deadline=None)(given(*strategies)(check))
+
+    return decorate
 
 
 def refs_of(text: str) -> list[Ref]:
@@ -457,8 +479,7 @@ def refs_of(text: str) -> list[Ref]:
     return found
 
 
-@given(TEXTS)
-@settings(max_examples=300, deadline=None)
+@holds_for(TEXTS)
 def test_canonical_refs_are_fixed_points(text: str) -> None:
     for ref in refs_of(text):
         again = parse_ref(ref.canonical)
@@ -468,8 +489,7 @@ def test_canonical_refs_are_fixed_points(text: str) -> None:
         assert safekey(again) == safekey(ref)
 
 
-@given(DOIS)
-@settings(max_examples=200, deadline=None)
+@holds_for(DOIS)
 def test_a_bare_doi_is_opaque(doi: str) -> None:
     """Without escapes, prose marks at the end and East Asian prose marks, a DOI only folds."""
     assume(not re.search(f"[\\\\&\u3001\u3002\uff0c]|{doiget._INVISIBLE}", doi))
@@ -480,18 +500,16 @@ def test_a_bare_doi_is_opaque(doi: str) -> None:
     assert parse_ref(f"https://doi.org/{quote(doi)}") == Ref(RefKind.DOI, folded)
 
 
-@given(
+@holds_for(
     st.from_regex(
         r"10\.[0-9]{4,9}/[A-Za-z0-9._()/:-]{0,20}[A-Za-z0-9]|ar[Xx]iv:[0-9]{4}\.[0-9]{5}(v[0-9])?", fullmatch=True
     )
 )
-@settings(max_examples=200, deadline=None)
 def test_the_short_way_gives_what_the_long_way_gives(text: str) -> None:
     assert canonical(text) == canonical(f"see {text} ")
 
 
-@given(TEXTS, TEXTS)
-@settings(max_examples=200, deadline=None)
+@holds_for(TEXTS, TEXTS)
 def test_safekeys_are_portable_and_injective(one: str, other: str) -> None:
     refs = {ref.canonical: ref for ref in [*refs_of(one), *refs_of(other)]}
     keys = {safekey(ref) for ref in refs.values()}
@@ -501,8 +519,7 @@ def test_safekeys_are_portable_and_injective(one: str, other: str) -> None:
         assert Path("/store", key + ".pdf").resolve() == Path("/store") / (key + ".pdf")
 
 
-@given(st.text(alphabet="ab/_.<-", min_size=1, max_size=8), st.text(alphabet="ab/_.<-", min_size=1, max_size=8))
-@settings(max_examples=200, deadline=None)
+@holds_for(st.text(alphabet="ab/_.<-", min_size=1, max_size=8), st.text(alphabet="ab/_.<-", min_size=1, max_size=8))
 def test_safekeys_of_neighbours_differ(one: str, other: str) -> None:
     refs = [Ref(RefKind.DOI, f"10.1000/{suffix}") for suffix in (one, other)]
     assert (safekey(refs[0]) == safekey(refs[1])) == (one == other)
@@ -516,19 +533,23 @@ def test_a_key_that_looks_hashed_is_hashed() -> None:
     assert safekey(twin).startswith(hashed + "_")
 
 
-@given(st.text(max_size=60))
-@settings(max_examples=200, deadline=None)
+@holds_for(st.text(max_size=60))
 def test_any_text_gives_a_ref_or_invalid_ref(text: str) -> None:
     for candidate in (text, f"10.1000/{text}", f"https://doi.org/10.1000/{text}", f"https://arxiv.org/{text}"):
         refs_of(candidate)
 
 
-@given(DOIS)
-@settings(max_examples=200, deadline=None)
+@holds_for(DOIS)
 def test_a_quoted_doi_is_one_path_segment(doi: str) -> None:
     quoted = quote_doi(doi)
     assert re.fullmatch(r"(?:[A-Za-z0-9._~-]|%[0-9A-F]{2})+", quoted)
     assert unquote(quoted) == doi
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("check", "strategies"), PROPERTIES, ids=lambda value: getattr(value, "__name__", ""))
+def test_properties_at_length(check: Callable[..., None], strategies: tuple[st.SearchStrategy[str], ...]) -> None:
+    settings(max_examples=1500, deadline=None)(given(*strategies)(check))()
 
 
 def test_quoting_as_the_registry_expects_it() -> None:
@@ -544,23 +565,23 @@ HOSTILE = [
     "%2f",
     "<", "pmid:", "0704.0001", "hep-th/", "10.1111.", "&amp;", " ", "\n", "é", "\ud800", "\x00",
     "10.1000/" + "." * 5000,
-    "10.1000/a" + "\u0300\u0316" * 60_000,
+    "10.1000/a" + "\u0300\u0316" * 60_000, "https://a.example/10.1000/x" + "/full" * 800 + "x ",
+    "https://doi.org/" + ")" * 4000 + "a ",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("unit", HOSTILE)
-def test_a_hostile_megabyte_takes_linear_time(unit: str) -> None:
-    text = unit * (1_000_000 // len(unit))
+def test_hostile_text_takes_linear_time(unit: str) -> None:
     start = time.process_time()
-    refs_of(text)
-    assert time.process_time() - start < 1.0  # measured: 0.1 to 0.3 s
+    refs_of(unit * (250_000 // len(unit)))
+    assert time.process_time() - start < 1.0  # measured: below 0.2 s
 
 
 @pytest.mark.parametrize("unit", ["10.1000/a,", "(10.1000/a)", '"10.1000/a"', "[10.1000/a](", "10/a1b2 ", "1\n"])
 def test_many_identifiers_take_linear_time(unit: str) -> None:
     start = time.process_time()
-    refs_of(unit * (300_000 // len(unit)))
-    assert time.process_time() - start < 3.0
+    refs_of(unit * (100_000 // len(unit)))
+    assert time.process_time() - start < 1.5  # measured: below 0.3 s
 
 
 def test_ten_megabytes_of_anything() -> None:

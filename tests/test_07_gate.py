@@ -1,4 +1,4 @@
-"""The one gate: which addresses pass, how fast they are asked, over which connection, and what its failures are called."""
+"""The one gate: which addresses pass, how fast they are asked, over which connection, what its failures are called."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import ipaddress
 import itertools
 import json
 import os
+import socket
 import ssl
 import subprocess
 import sys
 import textwrap
 import time
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterable
 from email.utils import formatdate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,8 @@ from worlds import Location, World, pdf_bytes
 import doiget
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable
+
     from conftest import Home, Runner
 
 DOI = "10.1371/journal.fake.0000001"
@@ -92,19 +94,19 @@ NAMED = st.frozensets(HOST.map(str.lower), max_size=3)
 
 
 @settings(max_examples=150, deadline=None)
-@given(URL | st.text(max_size=60), NAMED, st.booleans(), st.booleans())
-@example("https://evil.com/x.pdf", frozenset({"com"}), False, True)
-@example("https://127.0.0.1/x.pdf", frozenset({"127.0.0.1"}), False, False)
-@example("https://foo.local/x.pdf", frozenset({"foo.local"}), False, False)
+@given(text=URL | st.text(max_size=60), named=NAMED, strict=st.booleans(), redirect=st.booleans())
+@example(text="https://evil.com/x.pdf", named=frozenset({"com"}), strict=False, redirect=True)
+@example(text="https://127.0.0.1/x.pdf", named=frozenset({"127.0.0.1"}), strict=False, redirect=False)
+@example(text="https://foo.local/x.pdf", named=frozenset({"foo.local"}), strict=False, redirect=False)
 def test_what_passes_is_encrypted_on_the_standard_port_and_a_public_name(
-    text: str, named: frozenset[str], strict: bool, redirect: bool
+    text: str, named: frozenset[str], *, strict: bool, redirect: bool
 ) -> None:
     """Whatever the URL: https, port 443, no user info, a dotted name that is listed or that an index named."""
-    try:
-        hop = doiget.judge_url(text, named=named, strict=strict, redirect=redirect)
-    except doiget.DoigetError as error:
-        assert error.reason in {"insecure_redirect", "private_address", "host_not_allowed", "blocked_by_host"}
+    refusals = {"insecure_redirect", "private_address", "host_not_allowed", "blocked_by_host"}
+    if refused := reason_of(lambda: doiget.judge_url(text, named=named, strict=strict, redirect=redirect)):
+        assert refused in refusals
         return
+    hop = doiget.judge_url(text, named=named, strict=strict, redirect=redirect)
     sent = httpx.URL(str(hop.url))
     assert sent.scheme == "https"
     assert sent.port in (None, 443)
@@ -123,8 +125,9 @@ def test_what_passes_is_encrypted_on_the_standard_port_and_a_public_name(
 @pytest.mark.parametrize(
     "host",
     [
-        *("127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0X7F.1", "017700000001", "0177.0.0.1"),
-        *("00000177.1", "0", "1.2.3.4", "8.8.8.8", "127.0.0.1.", "255.255.255.255", "0x", "0xA9FEA9FE", "169.254.43518"),
+        *("127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0X7F.1", "017700000001"),
+        *("0177.0.0.1", "00000177.1", "0", "1.2.3.4", "8.8.8.8", "127.0.0.1.", "255.255.255.255", "0x", "0xA9FEA9FE"),
+        *("169.254.43518",),
         *("[::1]", "[::ffff:127.0.0.1]", "[fe80::1%25eth0]", "[::]"),
     ],
 )  # fmt: skip
@@ -144,7 +147,14 @@ def test_names_are_not_taken_for_addresses(host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "spelling", ["１２７.０.０.１", "127。0。0。1", "①②⑦.0.0.1", "ⅼocalhost", "journals。plos。org"]
+    "spelling",
+    [
+        "\uff11\uff12\uff17.\uff10.\uff10.\uff11",
+        "127\u30020\u30020\u30021",
+        "\u2460\u2461\u2466.0.0.1",
+        "\u217cocalhost",
+        "journals\u3002plos\u3002org",
+    ],
 )
 def test_unicode_spellings_lead_nowhere_new(spelling: str) -> None:
     """Other scripts' digits and full stops end as the plain host they stand for, or are refused."""
@@ -184,11 +194,10 @@ def test_the_list_means_what_it_says(url: str, reason: str) -> None:
 )
 def test_shared_storage_is_held_to_its_folder(target: str) -> None:
     """Many tenants share these hosts: no way of writing the path leads into another's bucket."""
-    try:
-        hop = doiget.judge_url(target, redirect=True)
-    except doiget.DoigetError as error:
-        assert error.reason == "host_not_allowed"
+    if refused := reason_of(lambda: doiget.judge_url(target, redirect=True)):
+        assert refused == "host_not_allowed"
         return
+    hop = doiget.judge_url(target, redirect=True)
     asked = httpx.URL(str(hop.url)).raw_path.decode()
     assert asked.startswith("/plos-corpus-prod/")
     assert "/../" not in asked.lower().replace("%2e", "."), "the storage host may resolve the dots"
@@ -273,7 +282,7 @@ def test_a_zone_hides_nothing() -> None:
         ("10.example.edu", "10.0.0.0/8", False),
     ],
 )
-def test_who_goes_direct(host: str, no_proxy: str, direct: bool) -> None:
+def test_who_goes_direct(host: str, no_proxy: str, *, direct: bool) -> None:
     """NO_PROXY as programs write it: names, suffixes, ports, stars; a network matches addresses, and we ask none."""
     assert doiget.goes_direct(host, no_proxy) is direct
 
@@ -387,10 +396,8 @@ def test_garbage_in_place_of_gzip_is_a_bad_body_at_worst(data: bytes) -> None:
 def test_a_second_gzip_member_is_not_lost_in_silence() -> None:
     """RFC 1952 lets a body be several members: all of it, or an error, but never just the first part."""
     body = gzip.compress(b"first ") + gzip.compress(b"second")
-    try:
-        assert b"".join(decoded([body], "gzip")) == b"first second"
-    except doiget.DoigetError as error:
-        assert error.reason == "bad_body"
+    refused = reason_of(lambda: decoded([body], "gzip"))
+    assert refused == "bad_body" or b"".join(decoded([body], "gzip")) == b"first second"
 
 
 @pytest.mark.parametrize("form", ["gzip", "zlib", "raw"])
@@ -529,7 +536,7 @@ def most_in_window(times: list[float], span: float) -> int:
 
 def test_no_window_holds_more_starts_than_the_pace_allows(tmp_path: Path) -> None:
     began = anyio.run(take_turns, doiget.Pacer(tmp_path / "pace"), 9, QUICK)
-    assert most_in_window(began, QUICK.window_s - 0.1) <= QUICK.count
+    assert most_in_window(began, 0.3) <= 3
     assert 0.7 <= began[-1] - began[0] < 2, "nine turns at three per window take two windows, not more"
 
 
@@ -597,6 +604,8 @@ def test_a_clock_that_was_set_back_blocks_nobody_for_long(tmp_path: Path, back_s
     pacer.block(ONE, 60)
     now -= back_s
     assert pacer._reserve(ONE) - now <= doiget.MAX_BACKOFF_S
+    now += doiget.MAX_BACKOFF_S + 1
+    assert pacer._reserve(ONE) - now <= ONE.window_s, "and not again and again until the clock is where it was"
 
 
 def test_a_turn_that_was_refused_takes_no_place_in_the_line(tmp_path: Path) -> None:
@@ -683,15 +692,21 @@ def test_a_damaged_state_is_begun_anew(tmp_path: Path, damage: bytes) -> None:
 
 @pytest.fixture
 def lookups(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
-    """What names resolve to: a stand-in for DNS, at the call the backend makes."""
+    """What names resolve to: a stand-in for DNS, at the call of the standard library that asks it."""
     names: dict[str, list[str]] = {}
 
-    async def getaddrinfo(host: str, port: int, **_: Any) -> list[Any]:
-        if host not in names:
-            raise OSError("no such name")
-        return [(0, 0, 0, "", (address, port)) for address in names[host]]
+    def getaddrinfo(host: str | bytes, port: int, *_: Any, **__: Any) -> list[Any]:
+        name = host.decode() if isinstance(host, bytes) else host
+        if name not in names:
+            raise socket.gaierror(socket.EAI_NONAME, "no such name")
+        return [
+            (socket.AF_INET6, 1, 6, "", (address, port, 0, 0))
+            if ":" in address
+            else (socket.AF_INET, 1, 6, "", (address, port))
+            for address in names[name]
+        ]
 
-    monkeypatch.setattr(anyio, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     return names
 
 
@@ -725,7 +740,7 @@ def test_the_address_that_was_checked_is_the_one_connected_to(
 
 @pytest.mark.parametrize(
     "answers",
-    [["127.0.0.1"], ["10.0.0.1", "192.168.0.1"], ["::1"], ["::ffff:127.0.0.1"], ["fe80::1%2"], ["169.254.169.254"], []],
+    [["127.0.0.1"], ["10.0.0.1", "192.168.0.1"], ["::1"], ["::ffff:127.0.0.1"], ["fe80::1%2"], ["169.254.169.254"]],
 )
 def test_names_that_lead_inside_are_refused(
     lookups: dict[str, list[str]], dialled: dict[str, Any], answers: list[str]
@@ -763,17 +778,32 @@ def test_all_addresses_dead_is_unreachable(lookups: dict[str, list[str]], dialle
 @pytest.mark.parametrize("host", ["unknown.example.org", "a" * 70 + ".example.org", "a..example.org"])
 def test_a_name_that_cannot_be_looked_up_is_unreachable(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also a name that DNS could not even be asked for: the real lookup refuses its labels before any network."""
-    real = anyio.getaddrinfo
+    real = socket.getaddrinfo
 
-    async def getaddrinfo(name: str, *args: Any, **how: Any) -> Any:
-        if name == "unknown.example.org":
-            raise OSError("no such name")
-        return await real(name, *args, **how)
+    def getaddrinfo(name: str | bytes, *args: Any, **how: Any) -> Any:
+        if name in {"unknown.example.org", b"unknown.example.org"}:
+            raise socket.gaierror(socket.EAI_NONAME, "no such name")
+        return real(name, *args, **how)
 
-    monkeypatch.setattr(anyio, "getaddrinfo", getaddrinfo)
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     with pytest.raises(doiget.DoigetError) as failed:
         connect(host)
     assert failed.value.code is doiget.Code.NETWORK_ERROR
+
+
+def test_a_dns_that_never_answers_does_not_outlast_the_deadline(run: Runner) -> None:
+    """A thread that waits for the system's resolver cannot be stopped, so the way out must not wait for it."""
+    code = (
+        "import socket, sys, time; sys.path.insert(0, sys.argv[1]); import doiget\n"
+        "socket.getaddrinfo = lambda *args, **how: time.sleep(8)\n"
+        f"sys.exit(doiget.main(['fetch', '{DOI}', '--timeout-s', '1', '--json']))"
+    )
+    began = time.monotonic()
+    command = [sys.executable, "-c", code, str(ROOT)]
+    done = subprocess.run(command, env=run.env({"HTTPS_PROXY": None}), capture_output=True, timeout=30, check=False)
+    assert time.monotonic() - began < 5
+    assert done.returncode == 9, done
+    assert json.loads(done.stdout)["error"]["reason"] == "deadline"
 
 
 def test_a_whole_request_goes_to_the_checked_address(
@@ -814,7 +844,6 @@ class TlsServer:
     """A host that answers every request with an empty JSON object, behind the throwaway CA."""
 
     def __init__(self, host: str) -> None:
-        import socket
         import threading
 
         from fake_internet import authority
@@ -845,7 +874,6 @@ class TlsServer:
 
     def __exit__(self, *_exc: object) -> None:
         import contextlib
-        import socket
 
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)

@@ -202,7 +202,7 @@ def test_odd_characters_reach_the_registry_unharmed(
 
 @pytest.mark.parametrize("typed", ["10/b6vnmd", pytest.param("https://doi.org/b6vnmd", marks=LONG)])
 def test_a_short_doi_is_expanded_before_any_api_is_asked(
-    run: Runner, world: World, net: FakeInternet, home: Home, typed: str
+    run: Runner, world: World, net: FakeInternet, typed: str
 ) -> None:
     """Case ID-04: no scholarly API knows shortDOIs, so doi.org comes first and everything else gets the long DOI."""
     long = "10.1016/s0933-3657(96)00367-3"
@@ -232,7 +232,8 @@ def test_a_short_doi_is_stored_under_the_long_one(run: Runner, world: World, net
     assert net.connects() == []
 
 
-def test_an_unknown_short_doi_is_not_found(run: Runner, world: World, net: FakeInternet) -> None:
+@pytest.mark.usefixtures("world")
+def test_an_unknown_short_doi_is_not_found(run: Runner, net: FakeInternet) -> None:
     assert refused(run, "NOT_FOUND", "10/zzz99")["reason"] == "not_registered"
     assert net.hosts() == {DOI_ORG}
 
@@ -287,7 +288,8 @@ def test_europe_pmc_reports_errors_with_status_200(run: Runner, world: World, ne
     assert error["disposition"] == "retry"
 
 
-def test_an_unknown_pmid_is_not_found(run: Runner, world: World, net: FakeInternet) -> None:
+@pytest.mark.usefixtures("world")
+def test_an_unknown_pmid_is_not_found(run: Runner, net: FakeInternet) -> None:
     assert refused(run, "NOT_FOUND", "pmid:12345678")["reason"] == "not_registered"
     assert net.hosts() == {EUROPEPMC, EUTILS}
 
@@ -336,7 +338,8 @@ def test_a_preprint_version_is_kept_apart_from_the_doi(run: Runner, world: World
 # ############################################################################
 
 
-def test_an_unregistered_doi_is_not_found_on_the_registry_word(run: Runner, world: World, net: FakeInternet) -> None:
+@pytest.mark.usefixtures("world")
+def test_an_unregistered_doi_is_not_found_on_the_registry_word(run: Runner, net: FakeInternet) -> None:
     """Crossref's miss alone says nothing: doi.org is asked, and its no is kept for a day."""
     error = refused(run, "NOT_FOUND", "10.1000/invented")
     assert (error["reason"], error["disposition"]) == ("not_registered", "give_up")
@@ -357,6 +360,7 @@ def test_an_unknown_arxiv_id_is_not_found(run: Runner, world: World, net: FakeIn
     refused(run, "NOT_FOUND", "arXiv:2401.12345v9")
 
 
+@pytest.mark.usefixtures("world")
 @pytest.mark.parametrize(
     "doi_ra",
     [
@@ -366,9 +370,7 @@ def test_an_unknown_arxiv_id_is_not_found(run: Runner, world: World, net: FakeIn
         pytest.param([{"DOI": "10.1000/invented", "status": "Unknown"}], id="unknown-is-no-no"),
     ],
 )
-def test_without_the_registry_word_nothing_is_not_found(
-    run: Runner, world: World, net: FakeInternet, doi_ra: Any
-) -> None:
+def test_without_the_registry_word_nothing_is_not_found(run: Runner, net: FakeInternet, doi_ra: Any) -> None:
     net.route(DOI_ORG, re.compile("^/doiRA/"), doi_ra)
     error = refused(run, "NETWORK_ERROR", "10.1000/invented")
     assert not cached(run.home)
@@ -399,10 +401,8 @@ def test_one_bad_neighbour_spoils_nothing(run: Runner, world: World, net: FakeIn
         return world.arxiv.answer(request)
 
     net.route(ARXIV, "/api/query", strict)
-    net.route(ARXIV, re.compile("^/pdf/"), 404)
-    net.route("arxiv.org", None, 404)
     results = run("batch", "2401.12345", "2402.00001", "no id at all", "--json").json()["results"]
-    assert results[0]["error"]["code"] == "NO_OA_AVAILABLE", results[0]
+    assert results[0]["ok"] is True, results[0]
     assert results[1]["error"]["code"] in {"NOT_FOUND", "INVALID_REF"}
     assert results[2]["error"]["code"] == "INVALID_REF"
     assert min(net.gaps(ARXIV)) >= 2.9
@@ -545,7 +545,8 @@ def test_openalex_record_stands_in_for_crossref(run: Runner, world: World, net: 
     assert not cached(run.home)
 
 
-def test_all_down_is_a_network_error(run: Runner, world: World, net: FakeInternet) -> None:
+@pytest.mark.usefixtures("world")
+def test_all_down_is_a_network_error(run: Runner, net: FakeInternet) -> None:
     """The other kinds of id: test_12_batch, in one process."""
     result = resolve(run, DOI, env={"HTTPS_PROXY": net.dead_proxy_url})
     error = result.json()["error"]
@@ -554,7 +555,8 @@ def test_all_down_is_a_network_error(run: Runner, world: World, net: FakeInterne
     assert not cached(run.home)
 
 
-def test_silence_ends_at_the_deadline(run: Runner, world: World, net: FakeInternet) -> None:
+@pytest.mark.usefixtures("world")
+def test_silence_ends_at_the_deadline(run: Runner, net: FakeInternet) -> None:
     net.route("*", None, never())
     began = time.monotonic()
     error = refused(run, "FETCH_TIMEOUT", DOI, env={"DOIGET_TIMEOUT_S": "2"})
@@ -562,8 +564,9 @@ def test_silence_ends_at_the_deadline(run: Runner, world: World, net: FakeIntern
     assert time.monotonic() - began < 6
 
 
+@pytest.mark.usefixtures("world")
 @pytest.mark.parametrize("how", ["page", "redirect"])
-def test_a_block_page_is_never_a_miss(run: Runner, world: World, net: FakeInternet, how: str) -> None:
+def test_a_block_page_is_never_a_miss(run: Runner, net: FakeInternet, how: str) -> None:
     """Every kind of id, each of whose sources is replaced by a company's filter."""
     net.route("*", None, block_page() if how == "page" else redirect("https://login.corporate.example/blocked"))
     refs = [DOI, "arXiv:2401.12345", "pmid:30571677", "PMC1017419", "10.5281/zenodo.1", "10/abc12"]
@@ -577,6 +580,7 @@ def test_a_block_page_is_never_a_miss(run: Runner, world: World, net: FakeIntern
     assert not cached(run.home)
 
 
+@pytest.mark.long
 def test_one_intercepted_source_does_not_spoil_the_others(run: Runner, world: World, net: FakeInternet) -> None:
     world.crossref_work(DOI, title="Crossref got through")
     net.route(OPENALEX, None, block_page())
@@ -610,6 +614,7 @@ def test_a_403_without_a_key_is_not_asked_again(run: Runner, world: World, net: 
     assert len(net.requests(CROSSREF)) == 1
 
 
+@pytest.mark.long
 def test_a_spent_budget_says_so(run: Runner, world: World, net: FakeInternet) -> None:
     world.crossref_work(DOI)
     body = {"error": "Rate limit exceeded", "message": "Daily budget exceeded"}
@@ -634,14 +639,16 @@ def test_an_endless_body_is_cut_off(run: Runner, world: World, net: FakeInternet
     assert net.requests(CROSSREF)[0].bytes_sent < 45 * 2**20
 
 
+@pytest.mark.usefixtures("world")
 @pytest.mark.parametrize("depth", [70, pytest.param(100_000, marks=LONG)])
-def test_a_deep_body_is_no_answer(run: Runner, world: World, net: FakeInternet, depth: int) -> None:
+def test_a_deep_body_is_no_answer(run: Runner, net: FakeInternet, depth: int) -> None:
     body = '{"status": "ok", "message": {"title": ["T"], "x": ' + "[" * depth + "]" * depth + "}}"
     net.route(CROSSREF, None, Reply(body=body, content_type="application/json"))
     assert refused(run, "NETWORK_ERROR", DOI)["reason"] == "bad_body"
 
 
-def test_a_feed_with_a_document_type_is_refused(run: Runner, world: World, net: FakeInternet) -> None:
+@pytest.mark.usefixtures("world")
+def test_a_feed_with_a_document_type_is_refused(run: Runner, net: FakeInternet) -> None:
     bomb = '<?xml version="1.0"?><!DOCTYPE feed [<!ENTITY a "aaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]><feed>&b;</feed>'
     net.route(ARXIV, None, Reply(body=bomb, content_type="application/atom+xml"))
     assert refused(run, "NETWORK_ERROR", "2401.12345")["reason"] == "bad_body"
@@ -665,7 +672,7 @@ def test_a_body_that_makes_no_sense_is_not_a_record(run: Runner, world: World, n
 
 
 def test_the_address_goes_only_to_those_who_ask_for_it(run: Runner, world: World, net: FakeInternet) -> None:
-    """Every header and target on the wire is searched: Crossref, DataCite, Unpaywall and NCBI want it, others never get it."""
+    """Every header and target on the wire is searched: Crossref, DataCite, Unpaywall and NCBI want it, nobody else."""
     world.crossref_work(DOI)
     world.datacite_work("10.99999/data.1")
     world.ncbi.add("99887766", doi="10.1000/fake.2")
@@ -708,6 +715,7 @@ def test_unpaywall_is_asked_only_with_an_address_and_only_where_openalex_names_n
     assert UNPAYWALL not in net.connect_hosts()
 
 
+@pytest.mark.long
 def test_unpaywall_is_asked_at_most_twice_per_batch(run: Runner, world: World, net: FakeInternet) -> None:
     refs = [f"10.1000/closed.{n}" for n in range(5)]
     for ref in refs:
@@ -716,6 +724,7 @@ def test_unpaywall_is_asked_at_most_twice_per_batch(run: Runner, world: World, n
     assert len(net.requests(UNPAYWALL)) == 2
 
 
+@pytest.mark.long
 def test_unpaywall_down_is_a_warning(run: Runner, world: World, net: FakeInternet) -> None:
     world.closed(DOI)
     net.route(UNPAYWALL, None, Reply(422, {"error": True, "message": "no such address"}))
@@ -832,6 +841,7 @@ def test_a_retraction_only_openalex_knows(run: Runner, world: World) -> None:
     assert (retraction["status"], retraction["notice_doi"], retraction["source"]) == ("retracted", None, "openalex")
 
 
+@pytest.mark.long
 def test_a_withdrawn_preprint_is_flagged(run: Runner, world: World) -> None:
     world.arxiv_paper("2401.12345", versions=2, withdrawn={2})
     assert resolved(run, "2401.12345")["metadata"]["retraction"]["status"] == "withdrawn"
@@ -880,10 +890,16 @@ def test_three_thousand_authors(run: Runner, world: World, home: Home) -> None:
     assert [author["family"] for author in kept] == [family for _, family in names]
 
 
-MATHML = '<mml:math xmlns:mml="http://www.w3.org/1998/Math/MathML"><mml:msub><mml:mi>RuO</mml:mi><mml:mn>2</mml:mn></mml:msub></mml:math>'
+MATHML = (
+    '<mml:math xmlns:mml="http://www.w3.org/1998/Math/MathML">'
+    "<mml:msub><mml:mi>RuO</mml:mi><mml:mn>2</mml:mn></mml:msub></mml:math>"
+)
 #: A record as registered, and what a reader should see of it. One process resolves them all.
 ODD: dict[str, tuple[Json, dict[str, Any]]] = {
-    "TI-01 MathML": ({"title": f"Magnetism in {MATHML} films"}, {"title": {"Magnetism in RuO2 films", "Magnetism in RuO₂ films"}}),
+    "TI-01 MathML": (
+        {"title": f"Magnetism in {MATHML} films"},
+        {"title": {"Magnetism in RuO2 films", "Magnetism in RuO₂ films"}},
+    ),
     "TI-02 markup": (
         {
             "title": ["<p><strong>A new species of <em>Tachycines</em> (<em>Gymnaeta</em>)</strong></p>"],
@@ -893,40 +909,71 @@ ODD: dict[str, tuple[Json, dict[str, Any]]] = {
     ),
     "TI-03 capitals": ({"title": "A REVIEW OF DNA REPAIR IN YEAST"}, {"title": "A REVIEW OF DNA REPAIR IN YEAST"}),
     "not markup": ({"title": "If a < b then $a$ &lt; $b$ &amp; so on"}, {"title": "If a < b then $a$ < $b$ & so on"}),
-    "hidden": ({"title": "A\u202e title\u200b\ufeff with\x07 hidden\U000e0041 marks\nand two lines"}, {"title": "A title with hidden marks and two lines"}),
+    "hidden": (
+        {"title": "A\u202e title\u200b\ufeff with\x07 hidden\U000e0041 marks\nand two lines"},
+        {"title": "A title with hidden marks and two lines"},
+    ),
     "composed": ({"title": "Mu\u0308ller"}, {"title": "Müller"}),
     "long": ({"title": "word " * 500}, {"title": re.compile(r"(?s)word.{900,996}")}),
     "MD-02 no title": ({"title": []}, {"title": None}),
     "null title": ({"title": None}, {"title": None}),
-    "absent": ({"title": DROP, "author": DROP, "container-title": DROP, "publisher": DROP}, {"title": None, "authors": None}),
-    "null": ({"author": None, "container-title": None, "license": None, "relation": None, "link": None}, {"authors": None}),
+    "absent": (
+        {"title": DROP, "author": DROP, "container-title": DROP, "publisher": DROP},
+        {"title": None, "authors": None},
+    ),
+    "null": (
+        {"author": None, "container-title": None, "license": None, "relation": None, "link": None},
+        {"authors": None},
+    ),
     "wrong types": (
-        {"author": "Ada", "issued": "soon", "container-title": {"a": 1}, "volume": ["7"], "page": 11, "relation": [1], "license": {"x": 1}},
+        {
+            "author": "Ada",
+            "issued": "soon",
+            "container-title": {"a": 1},
+            "volume": ["7"],
+            "page": 11,
+            "relation": [1],
+            "license": {"x": 1},
+        },
         {"title": "A title"},
     ),
     "wrong inside": (
-        {"author": [None, 7, {"family": 3}, {"family": "Good", "given": None}], "updated-by": ["x"], "license": [None, "x"]},
+        {
+            "author": [None, 7, {"family": 3}, {"family": "Good", "given": None}],
+            "updated-by": ["x"],
+            "license": [None, "x"],
+        },
         {"title": "A title"},
     ),
     "DT-01 later date": (
         {"issued": {"date-parts": [[None]]}, "published": DROP, "published-online": {"date-parts": [[2009, 3]]}},
         {"date": "2009-03", "year": 2009},
     ),
-    "DT-01 no date": ({"issued": {"date-parts": [[None]]}, "published": DROP, "created": DROP}, {"date": None, "year": None}),
+    "DT-01 no date": (
+        {"issued": {"date-parts": [[None]]}, "published": DROP, "created": DROP},
+        {"date": None, "year": None},
+    ),
     "bad date": ({"issued": {"date-parts": [[2017, 13, 45]]}, "published": DROP}, {"year": 2017}),
     "AU-01 bodies": (
         {
             "authors": [
-                {"name": "Example Atlas Consortium"}, {"family": "Meghana"}, {"given": "Dario", "family": "Moraes"},
+                {"name": "Example Atlas Consortium"},
+                {"family": "Meghana"},
+                {"given": "Dario", "family": "Moraes"},
             ]
         },
         {
             "authors": [
-                {"literal": "Example Atlas Consortium"}, {"family": "Meghana"}, {"family": "Moraes", "given": "Dario"},
+                {"literal": "Example Atlas Consortium"},
+                {"family": "Meghana"},
+                {"family": "Moraes", "given": "Dario"},
             ]
         },
     ),
-    "AU-02 one body": ({"authors": [{"name": "Barnes and Noble, Inc."}]}, {"authors": [{"literal": "Barnes and Noble, Inc."}]}),
+    "AU-02 one body": (
+        {"authors": [{"name": "Barnes and Noble, Inc."}]},
+        {"authors": [{"literal": "Barnes and Noble, Inc."}]},
+    ),
     "AU-03 parts": (
         {
             "authors": [
@@ -942,8 +989,8 @@ ODD: dict[str, tuple[Json, dict[str, Any]]] = {
         },
     ),
     "BX-03 article number": ({"page": DROP, "article-number": "043717"}, {"article_number": "043717", "pages": None}),
-    "BX-03 pages": ({"page": "146–171"}, {"pages": "146-171"}),
-}  # fmt: skip
+    "BX-03 pages": ({"page": "146\u2013171"}, {"pages": "146-171"}),
+}
 
 
 def crossref_fields(fields: Json) -> Json:
@@ -989,6 +1036,7 @@ def test_a_work_without_a_title_resolves_with_a_warning(run: Runner, world: Worl
     assert "title missing" in person.err
 
 
+@pytest.mark.long
 def test_datacite_organisations_are_not_split(run: Runner, world: World) -> None:
     """Case AU-02: a comma in the name of a body is no comma between names."""
     body = "Earth Interior Center, Example Agency"
@@ -1070,7 +1118,11 @@ def test_recorded_crossref_works(run: Runner, world: World, shared: Path, part: 
 
     def problems(ref: str, work: Json) -> list[str]:
         message = known[ref]
-        named = [a for a in message.get("author") or [] if any((a.get(k) or "").strip() for k in ("family", "name"))]
+        named = [
+            a
+            for a in message.get("author") or []
+            if re.search(r"\w", re.sub(r"&\w+;", "", f"{a.get('family') or ''}{a.get('name') or ''}"))
+        ]
         year = re.match(r"[\[\s]*(\d{4})", json.dumps((message.get("issued") or {}).get("date-parts")))
         found = []
         if bool(work.get("title")) != bool(message.get("title") or message.get("original-title")):
@@ -1137,7 +1189,8 @@ def test_recorded_openalex_works(run: Runner, world: World, shared: Path) -> Non
     check(kept, "crossref", problems)
 
 
-def test_recorded_arxiv_entries(run: Runner, world: World, net: FakeInternet, shared: Path) -> None:
+@pytest.mark.usefixtures("world")
+def test_recorded_arxiv_entries(run: Runner, net: FakeInternet, shared: Path) -> None:
     """Entries of feeds from 2007 to 2026, in one feed."""
     entries: dict[str, str] = {}
     for path in sorted((shared / "recorded" / "arxiv").glob("*.xml")):
@@ -1177,8 +1230,10 @@ def fetched(run: Runner, *words: str, **how: Any) -> Any:
     return answer
 
 
-REPOSITORIES = {"zenodo.org", "api.figshare.com", "ndownloader.figshare.com", "api.osf.io", "osf.io", "pmc-oa-opendata.s3.amazonaws.com",
-                "europepmc.org", "www.biorxiv.org", "api.biorxiv.org", ARXIV, EUROPEPMC}  # fmt: skip
+REPOSITORIES = {
+    *("zenodo.org", "api.figshare.com", "ndownloader.figshare.com", "api.osf.io", "osf.io", "europepmc.org"),
+    *("pmc-oa-opendata.s3.amazonaws.com", "www.biorxiv.org", "api.biorxiv.org", ARXIV, EUROPEPMC),
+}
 
 
 def test_an_open_article_asks_no_repository(run: Runner, world: World, net: FakeInternet) -> None:
@@ -1194,6 +1249,7 @@ def test_zenodo_gives_its_own_file(run: Runner, world: World, net: FakeInternet)
     assert net.connect_hosts() & REPOSITORIES == {"zenodo.org"}
 
 
+@pytest.mark.long
 def test_a_zenodo_record_without_a_pdf_has_none(run: Runner, world: World, net: FakeInternet) -> None:
     world.zenodo_paper(1207639, files={"data.csv": b"a,b"})
     answer = run("fetch", "10.5281/zenodo.1207639", "--json").json()
@@ -1265,7 +1321,7 @@ def test_a_free_copy_europe_pmc_lists_by_doi(run: Runner, world: World, net: Fak
     assert net.requests(EUROPEPMC)[0].t_start > net.requests(OPENALEX)[0].t_start
 
 
-def test_a_biorxiv_paper_comes_from_its_server(run: Runner, world: World, net: FakeInternet) -> None:
+def test_a_biorxiv_paper_comes_from_its_server(run: Runner, world: World) -> None:
     """No index names a copy: the server itself has one, of the version asked for."""
     doi = "10.1101/2020.05.23.112201"
     world.biorxiv_paper(doi, versions=2)
@@ -1308,7 +1364,7 @@ def test_a_walled_biorxiv_preprint_is_had_from_europe_pmc(
     assert len(net.requests("www.biorxiv.org")) <= 2, "a wall is not retried"
 
 
-def test_a_medrxiv_preprint_is_asked_of_medrxiv(run: Runner, world: World, net: FakeInternet) -> None:
+def test_a_medrxiv_preprint_is_asked_of_medrxiv(run: Runner, world: World) -> None:
     """bioRxiv and medRxiv share a prefix; the registry names the server."""
     preprint = "10.1101/2021.02.03.21251234"
     world.biorxiv_paper(preprint, server="medrxiv", published_doi=DOI)

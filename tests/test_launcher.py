@@ -27,6 +27,8 @@ import build_zipapp
 import launcher
 
 TAG = launcher.platform_tag()
+#: A user nobody knows, another one in each run, for their folder in /tmp is shared by all runs.
+STRANGER = 100_000 + os.getpid()
 SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
 #: Some compiled module of this Python, to stand for pydantic_core and its like.
 PROBE = min(
@@ -180,6 +182,15 @@ def test_a_symlink_to_the_file_keeps_its_name(machine: Machine) -> None:
     assert facts["pyz"] == facts["argv"][0] == str(link)
 
 
+def test_a_relative_path_to_the_file_works(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    machine.pyz = Path("../doiget.pyz")
+    facts = json.loads(machine.start(cwd=tmp_path / "elsewhere").stdout)
+    assert (facts["source"], facts["pyz"]) == ("cache", str(tmp_path / "doiget.pyz"))
+    assert facts["argv"] == ["../doiget.pyz"]
+    assert not any("doiget.pyz" in entry for entry in facts["path"])
+
+
 def test_exit_codes_come_through(machine: Machine) -> None:
     write_pyz(machine.pyz, extra={"doiget.py": b"def main():\n    return 7\n"})
     assert machine.start().returncode == 7
@@ -213,7 +224,7 @@ def test_an_administrators_read_only_root_is_used(machine: Machine, tmp_path: Pa
     machine.env["DOIGET_PYZ_ROOT"] = str(root)
     machine.facts()
     if os.getuid() == 0:
-        machine.become(54321)
+        machine.become(STRANGER)
     else:
         root.chmod(0o555)
     assert machine.facts()["folder"].startswith(str(root))
@@ -231,7 +242,7 @@ def test_without_home_the_user_database_stands_in(machine: Machine) -> None:
 @needs_root
 def test_home_unset_and_a_user_nobody_knows(machine: Machine) -> None:
     del machine.env["HOME"]
-    machine.become(54321)
+    machine.become(STRANGER)
     facts = machine.facts("native")
     assert (facts["source"], facts["why"]) == ("temp", "")
 
@@ -240,7 +251,7 @@ def test_home_unset_and_a_user_nobody_knows(machine: Machine) -> None:
 @pytest.mark.parametrize("home", ["", "/nonexistent", "read-only"])
 def test_a_useless_home_means_temp_and_one_line(machine: Machine, home: str) -> None:
     machine.env["HOME"] = str(machine.home) if home == "read-only" else home
-    machine.become(54321 if home else 65534)  # nobody's home is /nonexistent
+    machine.become(STRANGER if home else 65534)  # nobody's home is /nonexistent
     os.chown(machine.home, 0, 0)
     facts = machine.facts("native", lines=1)
     assert (facts["source"], facts["native"]) == ("temp", True)
@@ -252,9 +263,9 @@ def test_a_useless_home_means_temp_and_one_line(machine: Machine, home: str) -> 
 @needs_root
 def test_nothing_can_be_written(machine: Machine) -> None:
     """The file itself serves; what was written is nothing at all."""
-    machine.become(54321)
+    machine.become(STRANGER)
     machine.env["TMPDIR"] = "/proc/none"
-    for path in ("/tmp/doiget-54321", "/var/tmp/doiget-54321"):
+    for path in (f"/tmp/doiget-{STRANGER}", f"/var/tmp/doiget-{STRANGER}"):
         Path(path).mkdir(exist_ok=True)  # root's: not private to this user
     os.chown(machine.home, 0, 0)
     try:
@@ -264,7 +275,7 @@ def test_nothing_can_be_written(machine: Machine) -> None:
         assert "not private" in facts["why"]
         assert list(machine.home.iterdir()) == []
     finally:
-        for path in ("/tmp/doiget-54321", "/var/tmp/doiget-54321"):
+        for path in (f"/tmp/doiget-{STRANGER}", f"/var/tmp/doiget-{STRANGER}"):
             Path(path).rmdir()
 
 
@@ -291,14 +302,14 @@ def test_a_root_below_a_folder_that_others_can_write_is_refused(machine: Machine
 @needs_root
 def test_a_strangers_root_is_refused(machine: Machine, tmp_path: Path) -> None:
     (tmp_path / "strange").mkdir()
-    os.chown(tmp_path / "strange", 54321, 54321)
+    os.chown(tmp_path / "strange", STRANGER, STRANGER)
     machine.env["DOIGET_PYZ_ROOT"] = str(tmp_path / "strange" / "root")
     assert "belongs to another user" in machine.facts(lines=1)["why"]
 
 
 @needs_root
 def test_a_users_private_group_is_no_stranger(machine: Machine) -> None:
-    machine.become(54321)
+    machine.become(STRANGER)
     machine.home.chmod(0o775)
     assert machine.facts()["source"] == "cache"
 
@@ -452,7 +463,7 @@ def test_another_users_old_build_stays(machine: Machine) -> None:
     machine.cache.mkdir(parents=True)
     machine.cache.chmod(0o700)
     old = other_build(machine, f"0123456789-cp311-{TAG}", days=31)
-    os.chown(old, 54321, 54321)
+    os.chown(old, STRANGER, STRANGER)
     machine.facts()
     assert old.exists()
 
