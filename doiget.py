@@ -751,7 +751,7 @@ def is_datacite_prefix(doi: str) -> bool:
 # MARK: 3. Records
 # ############################################################################
 # The shapes that travel inside doiget, and the cleaning of outside text.
-# Uses: 1 Errors, 2 Identifiers.
+# Uses: 2 Identifiers.
 # Promises: text in a Work is NFC, free of markup, control and bidi characters,
 # and capped; a Work survives `work_to_dict` and back unchanged.
 
@@ -1666,7 +1666,7 @@ def unite_locations(locations: Sequence[Location]) -> tuple[Location, ...]:
 # MARK: 4. Config and disk
 # ############################################################################
 # Where settings come from, where files go, and the one door for disk writes.
-# Uses: 1 Errors, 2 Identifiers.
+# Uses: 1 Errors.
 # Promises: nothing is read from the working directory; the strictest word
 # wins; no value of a key or proxy password is ever shown.
 
@@ -3557,6 +3557,11 @@ class Pacer:
             state["starts"] = [*starts, start]
         return start
 
+    def arrived(self, pace: Pace) -> None:
+        """Count a pace from now: the host has the request, later than it was let go here."""
+        with self._state(pace.name) as state:
+            state["starts"] = [*state.get("starts", []), self.clock()][-pace.starts :]
+
     def block(self, pace: Pace, seconds: float) -> None:
         """Let nobody ask under this pace for some seconds: the host said so."""
         now = self.clock()
@@ -3734,21 +3739,25 @@ def _direct_backend() -> Any:
     return CheckedBackend()
 
 
+def _body_of(stream: Any) -> Any:
+    """Wrap a stream of httpcore for httpx."""
+    import httpx
+
+    class Body(httpx.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            async for chunk in stream:
+                yield chunk
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    return Body()
+
+
 def _make_transport(context: ssl.SSLContext, proxy: str) -> Any:
     """Join httpcore, which takes our network backend, to httpx, which takes our transport."""
     import httpcore
     import httpx
-
-    class Body(httpx.AsyncByteStream):
-        def __init__(self, stream: Any) -> None:
-            self.stream = stream
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            async for chunk in self.stream:
-                yield chunk
-
-        async def aclose(self) -> None:
-            await self.stream.aclose()
 
     class Transport(httpx.AsyncBaseTransport):
         def __init__(self) -> None:
@@ -3788,7 +3797,7 @@ def _make_transport(context: ssl.SSLContext, proxy: str) -> Any:
                 )
             )
             return httpx.Response(
-                reply.status, headers=reply.headers, stream=Body(reply.stream), extensions=reply.extensions
+                reply.status, headers=reply.headers, stream=_body_of(reply.stream), extensions=reply.extensions
             )
 
         async def aclose(self) -> None:
@@ -3937,10 +3946,14 @@ class Client:
         timeout = httpx.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
         # SECURITY: a fixed set of headers; httpx would add cookies, but none are ever kept.
         sent = {"User-Agent": f"doiget/{__version__}", "Accept-Encoding": "gzip, identity;q=0.5", **headers}
+        is_arxiv = ARXIV_PACE in paces
+        sent |= {"Connection": "close"} if is_arxiv else {}  # one connection over all processes (apis.md §3)
         async with self.pacer.turn(*paces, OVERALL_PACE):
             request = httpx.Request("GET", url, headers=sent, extensions={"timeout": timeout.as_dict()})
             try:
                 response = await http.send(request, stream=True, follow_redirects=False)
+                if is_arxiv:
+                    self.pacer.arrived(ARXIV_PACE)
                 http.cookies.clear()
                 try:
                     yield response
@@ -8053,8 +8066,8 @@ def find_entry(ctx: Context, ref: Ref) -> Entry | None:
 def info(ctx: Context, ref: Annotated[str, REF_ARG]) -> dict[str, Any]:
     """Show what the store holds of a paper: metadata, file, citekey, tags; null when it holds nothing."""
     entry = find_entry(ctx, parse_ref(ref))
-    if entry is None:
-        return {"ok": True, "entry": None}
+    if entry is None:  # say so when there is a record that was refused: linked, damaged, of another key
+        return {"ok": True, "entry": None, "warnings": list(ctx.store.problems.values())}
     metadata, cut = capped_metadata(entry.work)
     return {
         "ok": True,
@@ -8080,12 +8093,9 @@ def recent(
 ) -> dict[str, Any]:
     """List the newest entries of the store."""
     entries, total, next_cursor = ctx.store.recent(limit, cursor or None)
-    return {
-        "ok": True,
-        "entries": [entry_summary(entry) for entry in entries],
-        "total": total,
-        "next_cursor": next_cursor,
-    }
+    shown = [entry_summary(entry) for entry in entries]
+    warnings = list(ctx.store.problems.values())[:MAX_LIST]
+    return {"ok": True, "entries": shown, "total": total, "next_cursor": next_cursor, "warnings": warnings}
 
 
 def search(
@@ -8435,77 +8445,46 @@ def pdf_page(text: str) -> bytes:
     )
 
 
+def demo_crossref(doi: str, title: str) -> bytes:
+    """Write an invented work as Crossref would answer it."""
+    people = [{"given": "Ada", "family": "Example"}, {"given": "Grace", "family": "Sample"}]
+    work = {"DOI": doi, "type": "journal-article", "title": [title], "author": people, "publisher": "Nowhere Press"}
+    where = {"container-title": ["Journal of Invented Results"], "volume": "7", "page": "1-9"}
+    return json.dumps({"status": "ok", "message": work | where | {"issued": {"date-parts": [[2024, 3, 1]]}}}).encode()
+
+
+def demo_openalex(doi: str, pdf_url: str = "") -> bytes:
+    """Write what OpenAlex would know of an invented work: one open copy, or none."""
+    copies = [{"is_oa": True, "version": "publishedVersion", "license": "cc-by", "pdf_url": pdf_url}] if pdf_url else []
+    access = {"is_oa": bool(copies), "oa_status": "gold" if copies else "closed"}
+    return json.dumps(
+        {"results": [{"doi": f"https://doi.org/{doi}", "locations": copies, "open_access": access}]}
+    ).encode()
+
+
 def demo_world() -> dict[str, tuple[int, str, bytes]]:
     """Describe the invented internet: a part of an address → (status, content type, body)."""
-
-    def crossref(doi: str, title: str) -> bytes:
-        return json.dumps(
-            {
-                "status": "ok",
-                "message": {
-                    "DOI": doi,
-                    "type": "journal-article",
-                    "title": [title],
-                    "container-title": ["Journal of Invented Results"],
-                    "volume": "7",
-                    "author": [{"given": "Ada", "family": "Example"}, {"given": "Grace", "family": "Sample"}],
-                    "issued": {"date-parts": [[2024, 3, 1]]},
-                    "publisher": "Nowhere Press",
-                    "page": "1-9",
-                },
-            }
-        ).encode()
-
-    def openalex(doi: str, **location: Any) -> bytes:
-        places = [{"is_oa": True, "version": "publishedVersion", "license": "cc-by", **location}] if location else []
-        return json.dumps(
-            {
-                "results": [
-                    {
-                        "doi": f"https://doi.org/{doi}",
-                        "locations": places,
-                        "open_access": {"is_oa": bool(places), "oa_status": "gold" if places else "closed"},
-                    }
-                ]
-            }
-        ).encode()
-
     feed = (
         f'<feed xmlns="http://www.w3.org/2005/Atom"><entry><id>http://arxiv.org/abs/{DEMO_ARXIV}v2</id>'
         "<title>Papers That Do Not Exist</title><author><name>Alan Placeholder</name></author>"
         "<published>2024-01-05T00:00:00Z</published></entry></feed>"
     )
-    page = b"<!DOCTYPE html><html><head><title>Just a moment...</title></head></html>"
-    js, html_type, pdf = "application/json", "text/html", "application/pdf"
-    return {
-        f"api.crossref.org/works/{quote_doi(DEMO_DOI)}?": (200, js, crossref(DEMO_DOI, "A Paper for the First Minute")),
-        f"api.crossref.org/works/{quote_doi(DEMO_DOI + '.walled')}?": (
-            200,
-            js,
-            crossref(DEMO_DOI + ".walled", "Behind a Wall"),
-        ),
-        f"api.crossref.org/works/{quote_doi(DEMO_DOI + '.closed')}?": (
-            200,
-            js,
-            crossref(DEMO_DOI + ".closed", "Behind a Subscription"),
-        ),
-        f"doi:{DEMO_DOI}&": (200, js, openalex(DEMO_DOI, pdf_url="https://europepmc.org/demo.pdf")),
-        f"doi:{DEMO_DOI}.walled&": (
-            200,
-            js,
-            openalex(DEMO_DOI + ".walled", pdf_url="https://europepmc.org/walled.pdf"),
-        ),
-        f"doi:{DEMO_DOI}.closed&": (200, js, openalex(DEMO_DOI + ".closed")),
+    js, pdf = "application/json", "application/pdf"
+    titles = {"": "A Paper for the First Minute", ".walled": "Behind a Wall", ".closed": "Behind a Subscription"}
+    copies = {"": "https://europepmc.org/demo.pdf", ".walled": "https://europepmc.org/walled.pdf", ".closed": ""}
+    world = {}
+    for end, title in titles.items():
+        doi = DEMO_DOI + end
+        world[f"api.crossref.org/works/{quote_doi(doi)}?"] = (200, js, demo_crossref(doi, title))
+        world[f"doi:{doi}&"] = (200, js, demo_openalex(doi, copies[end]))
+    unknown = json.dumps([{"DOI": DEMO_DOI + ".missing", "status": "DOI does not exist"}]).encode()
+    return world | {
         "europepmc.org/demo.pdf": (200, pdf, pdf_page("doiget demo: an invented paper")),
-        "europepmc.org/walled.pdf": (200, html_type, page),
+        "europepmc.org/walled.pdf": (200, "text/html", b"<!DOCTYPE html><html><title>Just a moment...</title></html>"),
         "/europepmc/webservices/rest/search": (200, js, b'{"resultList": {"result": []}}'),
         f"id_list={DEMO_ARXIV}": (200, "application/atom+xml", feed.encode()),
         f"export.arxiv.org/pdf/{DEMO_ARXIV}": (200, pdf, pdf_page("doiget demo: an invented preprint")),
-        "doi.org/doiRA/": (
-            200,
-            js,
-            json.dumps([{"DOI": DEMO_DOI + ".missing", "status": "DOI does not exist"}]).encode(),
-        ),
+        "doi.org/doiRA/": (200, js, unknown),
     }
 
 
@@ -8830,11 +8809,11 @@ OPERATIONS: Final[Mapping[str, Op]] = {
            "already_in_store:boolean undo:string warnings:array"),
         Op(batch, Effect.WRITE, NETWORK_CODES | READ_CODES, render_batch, pdfs=True, tool="batch_fetch", core=True,
            each="results", outputs="results:array counts:object pending:array"),
-        Op(info, Effect.READ, READ_CODES, render_info, tool="info", core=True, outputs="entry:object|null"),
+        Op(info, Effect.READ, READ_CODES, render_info, tool="info", core=True, outputs="entry:object|null warnings:array"),
         Op(search, Effect.READ, READ_CODES, render_list, tool="search_local", core=True, each="matches",
            outputs="matches:array total:integer next_cursor:string|null"),
         Op(recent, Effect.READ, READ_CODES, render_list, tool="list_recent", each="entries",
-           outputs="entries:array total:integer next_cursor:string|null"),
+           outputs="entries:array total:integer next_cursor:string|null warnings:array"),
         Op(path, Effect.READ, READ_CODES | {Code.NOT_FOUND}, render_path, tool="paper_pdf_path", outputs="path:string"),
         Op(capabilities, Effect.READ, frozenset(), render_capabilities, tool="capability_profile",
            outputs="oa_enabled:boolean metadata_sources:array tdm_enabled:boolean source_policy:string "
@@ -8961,7 +8940,7 @@ def as_bug(error: BaseException) -> DoigetError:
 # MARK: 15. MCP server
 # ############################################################################
 # The same operations for a model's host, over stdin and stdout.
-# Uses: 1 Errors, 4 Config and disk, 11 Fetch, 12 Operations, 14 Registry.
+# Uses: 1 Errors, 4 Config and disk, 7 HTTP client, 11 Fetch, 12 Operations, 14 Registry.
 # Promises: stdout carries JSON-RPC frames and nothing else; every request that
 # was received is answered, cancelled, or counted out at the end; no line ends
 # the session.
@@ -9190,9 +9169,7 @@ class Wire:
     """
 
     def __init__(self, log: ErrorLog) -> None:
-        """Take stdin and stdout away; raises OSError when one of them was closed at launch."""
-        if sys.stdin is None or sys.stdout is None:  # whatever has these numbers now is not ours to use
-            raise OSError(errno.EBADF, "stdin or stdout is closed")
+        """Take stdin and stdout away."""
         self.fd_in, self.fd_out = os.dup(0), os.dup(1)
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
@@ -9341,7 +9318,7 @@ def serve_session(wire: Wire, ctx: Context, tools: Mapping[str, Op]) -> int:
 # ############################################################################
 # Words in, answers out: global flags, one parser per operation, the one door
 # to stdout, exit statuses.
-# Uses: 1, 4, 7, 11, 12, 14, 15.
+# Uses: 1, 2, 4, 11, 12, 14, 15.
 # Promises: artefacts always print, also into a pipe; under --json every
 # outcome is one JSON object; no traceback reaches a user.
 
@@ -9404,6 +9381,26 @@ class Console:
     def json(self, value: Any) -> None:
         """Print a JSON value on one line."""
         self.out(json.dumps(value, ensure_ascii=False))
+
+    def is_cut_off(self) -> bool:
+        """Say whether stdin or stdout was closed at launch; whatever has their numbers since is not ours to use."""
+        return sys.stdin is None or sys.stdout is None
+
+    def has_watcher(self) -> bool:
+        """Say whether somebody may be watching progress: stderr is a terminal, and nothing asked for quiet."""
+        return not (self.is_quiet or self.is_json) and sys.stderr is not None and sys.stderr.isatty()
+
+    def progress(self, done: int, total: int, what: str) -> None:
+        """Show how far a batch is, as a bar on stderr."""
+        from tqdm import tqdm
+
+        if self.bar is None:
+            self.bar = tqdm(total=total, unit="paper", leave=False, file=sys.stderr)
+        self.bar.set_postfix_str(what[:40], refresh=False)
+        self.bar.update(done - self.bar.n)
+        if done == total:
+            self.bar.close()
+            self.bar = None
 
     def note(self, text: str) -> None:
         """Print a remark that --quiet silences."""
@@ -9614,7 +9611,7 @@ def _run_operation(console: Console, op: Op, flags: Mapping[str, Any], words: Se
         console.note(f"doiget: {warning}")
     ctx = open_context(config, cache=not flags.get("no_cache"))
     ctx.emit = _emitter(console, op)
-    ctx.progress = _progress_bar(console)
+    ctx.progress = console.progress if console.has_watcher() else None
     answer = _call(op, ctx, arguments)
     if flags.get("to"):
         copy_pdfs(answer, Path(flags["to"]))
@@ -9665,25 +9662,6 @@ def _emitter(console: Console, op: Op) -> Callable[[dict[str, Any]], None] | Non
     if console.is_json:
         return None
     return lambda result: console.out(render_result(result)) if result["ok"] else console.err(render_result(result))
-
-
-def _progress_bar(console: Console) -> Callable[[int, int, str], None] | None:
-    """Show a bar on stderr, when that is a terminal and somebody may be watching."""
-    if console.is_quiet or console.is_json or sys.stderr is None or not sys.stderr.isatty():
-        return None
-
-    def update(done: int, total: int, what: str) -> None:
-        from tqdm import tqdm
-
-        if console.bar is None:
-            console.bar = tqdm(total=total, unit="paper", leave=False, file=sys.stderr)
-        console.bar.set_postfix_str(what[:40], refresh=False)
-        console.bar.update(done - console.bar.n)
-        if done == total:
-            console.bar.close()
-            console.bar = None
-
-    return update
 
 
 def _show(console: Console, op: Op, answer: dict[str, Any]) -> None:
@@ -9751,17 +9729,15 @@ def _refs_of_line(line: str) -> list[str]:
 # ---- Commands that are no operations ----
 
 
-def run_serve(_console: Console, flags: Mapping[str, Any], words: Sequence[str]) -> int:
+def run_serve(console: Console, flags: Mapping[str, Any], words: Sequence[str]) -> int:
     """Serve the tools to an MCP host over stdin and stdout."""
     parser = new_parser("serve", run_serve.__doc__)
     parser.add_argument("--tools", default="all", help="all, core, or a comma-separated list of tools")
     chosen = parser.parse_args(words).tools
-    log = error_log()
-    try:
-        wire = Wire(log)  # before anything heavy is imported: what that prints must not reach the protocol
-    except OSError:
-        log.line("info", "stdin or stdout is closed: nobody to serve")
+    if console.is_cut_off():
+        error_log().line("info", "stdin or stdout is closed: nobody to serve")
         return 0
+    wire = Wire(error_log())  # before anything heavy is imported: what that prints must not reach the protocol
     boot = sys.modules.get("_doiget_boot")
     if boot is not None and not boot.NATIVE:
         hint = "Set DOIGET_PYZ_ROOT to a folder that programs may run from."
