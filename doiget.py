@@ -25,6 +25,7 @@ Sections (each begins with a MARK line):
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import enum
 import errno
 import functools
@@ -3276,7 +3277,8 @@ class Api(NamedTuple):
 
 
 ARXIV_PACE: Final = Pace("arxiv", 1, 3.0, 1, backoff_s=30.0)  # feed and PDF together (apis.md §3)
-OVERALL_PACE: Final = Pace("all", REQUESTS_PER_S, 1.0)
+#: A little more than a second: what leaves evenly arrives unevenly.
+OVERALL_PACE: Final = Pace("all", REQUESTS_PER_S, 1.25)
 
 #: The sources, in the order docs/SOURCES.md lists them. Paces from apis.md.
 APIS: Final[Mapping[str, Api]] = {
@@ -3476,6 +3478,10 @@ def without_query(url: str) -> str:
 # ---- How fast ----
 
 
+#: Called when a request's turn has come: starts the clock of a ref that waited for it.
+ON_TURN: contextvars.ContextVar[Callable[[], None] | None] = contextvars.ContextVar("ON_TURN", default=None)
+
+
 class Pacer:
     """Gives out turns at each host's pace; the state is shared by all doiget processes of the user (spec §6)."""
 
@@ -3496,7 +3502,7 @@ class Pacer:
                 if pace.at_once:
                     await held.enter_async_context(self.place(pace))
             for pace in paces:
-                await self._wait_for_start(pace)
+                await self.wait_for_start(pace)
             yield
 
     @contextlib.asynccontextmanager
@@ -3527,7 +3533,7 @@ class Pacer:
                 return None  # an unwritable cache folder: the places of this process still hold
             await anyio.sleep(0.02 + random.random() * 0.03)  # noqa: S311 - jitter, not a secret
 
-    async def _wait_for_start(self, pace: Pace) -> None:
+    async def wait_for_start(self, pace: Pace) -> None:
         import anyio
 
         start = self._reserve(pace, anyio.current_effective_deadline() - anyio.current_time())
@@ -3569,6 +3575,11 @@ class Pacer:
             known = state.get("not_before", 0.0)
             believed = known if known <= now + MAX_BACKOFF_S else 0.0
             state["not_before"] = max(believed, now + min(seconds, MAX_BACKOFF_S))
+
+    def blocked_s(self, pace: Pace) -> float:
+        """Return for how many seconds more a host wants to be left alone."""
+        with self._state(pace.name) as state:
+            return max(0.0, float(state.get("not_before", 0.0)) - self.clock())
 
     @contextlib.contextmanager
     def _state(self, name: str) -> Iterator[dict[str, Any]]:
@@ -3948,8 +3959,17 @@ class Client:
         sent = {"User-Agent": f"doiget/{__version__}", "Accept-Encoding": "gzip, identity;q=0.5", **headers}
         is_arxiv = ARXIV_PACE in paces
         sent |= {"Connection": "close"} if is_arxiv else {}  # one connection over all processes (apis.md §3)
-        async with self.pacer.turn(*paces, OVERALL_PACE):
-            request = httpx.Request("GET", url, headers=sent, extensions={"timeout": timeout.as_dict()})
+
+        async def on_event(name: str, info: Mapping[str, Any]) -> None:
+            # The overall pace is kept where it shows: after connecting, right before the request goes out.
+            if name == "http11.send_request_headers.started" and info["request"].method != b"CONNECT":
+                await self.pacer.wait_for_start(OVERALL_PACE)
+
+        async with self.pacer.turn(*paces):
+            if (begin := ON_TURN.get()) is not None:
+                begin()
+            extensions = {"timeout": timeout.as_dict(), "trace": on_event}
+            request = httpx.Request("GET", url, headers=sent, extensions=extensions)
             try:
                 response = await http.send(request, stream=True, follow_redirects=False)
                 if is_arxiv:
@@ -3994,6 +4014,8 @@ class Client:
         hosts = None if follow is None else (api.host, *follow)
         if api.host in self.blocked:
             raise DoigetError("upstream_error", f"{api.host} refuses our requests (403).")
+        if not patient and (wait := self.pacer.blocked_s(api.pace)) > api.pace.window_s:
+            raise DoigetError("source_limit", f"{api.host} asked us to slow down.", retry_after_s=wait)
         return await self._retrying(
             api.pace, lambda: self._ask_once(source, f"https://{api.host}{path}", hosts, headers or {}), patient=patient
         )
@@ -4014,7 +4036,7 @@ class Client:
                 transient = error.disposition is Disposition.RETRY and error.reason not in {"budget_spent", "deadline"}
                 if not transient or attempt >= (3 if throttled else 2) or not error.extra.get("again", True):
                     raise
-                if throttled and not patient:
+                if not patient and (throttled or attempt):
                     raise
                 await self._back_off(error, (pace.backoff_s if throttled else 1.0) * 2**attempt)
             attempt += 1
@@ -4047,7 +4069,8 @@ class Client:
                     url = _join_url(target, location)
                     continue
                 body = await self._read_all(response, host, MAX_API_BYTES)
-                self._check_status(api, response, body, keyed="authorization" in {name.lower() for name in headers})
+                keyed = "authorization" in {name.lower() for name in headers} or b"api_key=" in target.query
+                self._check_status(api, response, body, keyed=keyed)
                 names = httpx.Headers(response.headers)
                 return Reply(response.status_code, body, {k.lower(): v for k, v in names.items()}, str(target))
         raise DoigetError("upstream_error", f"{api.host} redirects in a circle.", again=False)
@@ -4079,13 +4102,7 @@ class Client:
 
     async def _read_all(self, response: Any, host: str, cap: int) -> bytes:
         """Read a body that must stay under `cap` bytes, on the wire and decoded."""
-        pieces, size = [], 0
-        async for chunk in decoded_chunks(response, host, cap):
-            size += len(chunk)
-            if size > cap:
-                raise DoigetError("bad_body", f"The answer of {host} is larger than {cap // 2**20} MB.", again=False)
-            pieces.append(chunk)
-        return b"".join(pieces)
+        return b"".join([chunk async for chunk in decoded_chunks(response, host, cap)])
 
     # ---- copies ----
 
@@ -4216,7 +4233,8 @@ async def decoded_chunks(response: Any, host: str, cap: int) -> AsyncIterator[by
             decoded += len(piece)
             # SECURITY: a bomb is small on the wire; both sizes are held under the cap.
             if max(wire, decoded) > cap:
-                raise DoigetError("too_large", f"The answer of {host} is larger than {cap // 10**6} MB.")
+                reason = "too_large" if cap == MAX_PDF_BYTES else "bad_body"
+                raise DoigetError(reason, f"The answer of {host} is larger than {cap // 10**6} MB.", again=False)
             yield piece
     if decoder:
         decoder.check_end()
@@ -4323,6 +4341,7 @@ MAX_NESTING: Final = 64
 MAX_RELATIONS: Final = 200
 
 Parsed = tuple[Work, list[str]]
+Answers = dict[str, "Parsed | DoigetError"]  # by ref or DOI; an error is that of the request it was asked in
 
 
 # ---- Bodies ----
@@ -5543,13 +5562,16 @@ async def crossref_work(client: Client, doi: str) -> Parsed | None:
     """Ask Crossref for one DOI; an alias answers with the record of its prime DOI."""
     reply = await client.ask("crossref", f"/works/{quote_doi(doi)}?{query_string(contact(client.config))}".rstrip("?"))
     if reply.status == 200:
-        return parse_crossref(_message(reply))
+        found = parse_crossref(_message(reply))
+        if found is None:  # status 200 and no work in it is no word of the registry
+            raise DoigetError("bad_body", f"{APIS['crossref'].host} sent something that is no record.")
+        return found
     if reply.status in {400, 404, 410}:
         return None
     raise _unexpected("crossref", reply)
 
 
-async def crossref_works(client: Client, dois: Sequence[str]) -> dict[str, Parsed]:
+async def crossref_works(client: Client, dois: Sequence[str]) -> Answers:
     """Ask Crossref for many DOIs, 40 a request. Aliases and DOIs with a comma stay out: ask for those singly."""
 
     async def ask(batch: Sequence[str]) -> dict[str, Parsed] | None:
@@ -5559,26 +5581,32 @@ async def crossref_works(client: Client, dois: Sequence[str]) -> dict[str, Parse
             return None
         if reply.status != 200:
             raise _unexpected("crossref", reply)
-        return _keyed(as_list(as_dict(_message(reply)).get("items")), parse_crossref)
+        return _keyed(_listed(_message(reply), "items", "crossref"), parse_crossref)
 
     usable = [doi for doi in dois if "," not in doi]
-    found = await gather(
-        {str(i): _later(ask_bisecting, batch, ask) for i, batch in enumerate(slices(usable, CROSSREF_BATCH))}
-    )
-    return _united(found)
+    batches = {f"batch {i}": batch for i, batch in enumerate(slices(usable, CROSSREF_BATCH))}
+    return _united(await gather({name: _later(ask_bisecting, batch, ask) for name, batch in batches.items()}), batches)
 
 
 def _later(function: Callable[..., Awaitable[Any]], *args: Any) -> Callable[[], Awaitable[Any]]:
     return lambda: function(*args)
 
 
-def _united(results: Mapping[str, Any]) -> dict[str, Parsed]:
-    """Join the answers of several batches; if one could not be asked, say so rather than report misses."""
-    found: dict[str, Parsed] = {}
-    for part in results.values():
-        if isinstance(part, DoigetError):
-            raise part
-        found.update(part)
+def _listed(answer: object, name: str, source: str) -> list[Any]:
+    """Return the list of an answer. Raises bad_body where there is none: then nothing was said about any DOI."""
+    items = as_dict(answer).get(name)
+    if not isinstance(items, list):
+        raise DoigetError("bad_body", f"{APIS[source].host} sent something that is no list of records.")
+    return items
+
+
+def _united(results: Mapping[str, Any], asked: Mapping[str, Sequence[str]]) -> Answers:
+    """Join the answers of several requests; what one of them could not ask is an error for its refs alone."""
+    if results and all(isinstance(part, DoigetError) for part in results.values()):
+        raise next(iter(results.values()))
+    found: Answers = {}
+    for name, part in results.items():
+        found.update(dict.fromkeys(asked[name], part) if isinstance(part, DoigetError) else part)
     return found
 
 
@@ -5592,7 +5620,7 @@ def _unexpected(source: str, reply: Reply) -> DoigetError:
     return DoigetError("upstream_error", f"{APIS[source].host} gave an unexpected answer ({reply.status}).")
 
 
-async def datacite_works(client: Client, dois: Sequence[str]) -> dict[str, Parsed]:
+async def datacite_works(client: Client, dois: Sequence[str]) -> Answers:
     """Ask DataCite for DOIs (arXiv's `10.48550/arxiv.…` included), 100 a request."""
 
     async def ask(batch: Sequence[str]) -> dict[str, Parsed] | None:
@@ -5602,12 +5630,15 @@ async def datacite_works(client: Client, dois: Sequence[str]) -> dict[str, Parse
             return None
         if reply.status != 200:
             raise _unexpected("datacite", reply)
-        return _keyed(as_list(as_dict(parse_json(reply.body)).get("data")), parse_datacite)
+        return _keyed(_listed(parse_json(reply.body), "data", "datacite"), parse_datacite)
 
     singles = [doi for doi in dois if "," in doi] if len(dois) > 1 else list(dois)
-    batches = slices([doi for doi in dois if doi not in singles], ID_BATCH)
-    tasks = {f"batch {i}": _later(ask_bisecting, batch, ask) for i, batch in enumerate(batches)}
-    return _united(await gather(tasks | {doi: _later(_datacite_single, client, doi) for doi in singles}))
+    batches = {
+        f"batch {i}": batch for i, batch in enumerate(slices([doi for doi in dois if doi not in singles], ID_BATCH))
+    }
+    tasks = {name: _later(ask_bisecting, batch, ask) for name, batch in batches.items()}
+    results = await gather(tasks | {doi: _later(_datacite_single, client, doi) for doi in singles})
+    return _united(results, batches | {doi: [doi] for doi in singles})
 
 
 async def _datacite_single(client: Client, doi: str) -> dict[str, Parsed]:
@@ -5643,7 +5674,7 @@ async def arxiv_works(client: Client, refs: Sequence[Ref]) -> dict[str, Parsed]:
     return found
 
 
-async def openalex_works(client: Client, dois: Sequence[str]) -> dict[str, Parsed]:
+async def openalex_works(client: Client, dois: Sequence[str]) -> Answers:
     """Ask OpenAlex for open access locations (and metadata) of DOIs, up to 100 a request."""
     odd = [doi for doi in dois if re.search(r"[,|+]", doi)]
 
@@ -5659,11 +5690,14 @@ async def openalex_works(client: Client, dois: Sequence[str]) -> dict[str, Parse
             return None
         if reply.status != 200:
             raise _unexpected("openalex", reply)
-        return _keyed(as_list(as_dict(parse_json(reply.body)).get("results")), parse_openalex)
+        return _keyed(_listed(parse_json(reply.body), "results", "openalex"), parse_openalex)
 
-    batches = _slices_by_length([doi for doi in dois if doi not in odd])
-    tasks = {f"batch {i}": _later(ask_bisecting, batch, ask) for i, batch in enumerate(batches)}
-    return _united(await gather(tasks | {doi: _later(_openalex_single, client, doi) for doi in odd}))
+    batches = {
+        f"batch {i}": batch for i, batch in enumerate(_slices_by_length([doi for doi in dois if doi not in odd]))
+    }
+    tasks = {name: _later(ask_bisecting, batch, ask) for name, batch in batches.items()}
+    results = await gather(tasks | {doi: _later(_openalex_single, client, doi) for doi in odd})
+    return _united(results, batches | {doi: [doi] for doi in odd})
 
 
 async def _openalex_single(client: Client, doi: str) -> dict[str, Parsed]:
@@ -5721,7 +5755,7 @@ async def europepmc_works(client: Client, terms: Sequence[str]) -> list[Parsed]:
     return found
 
 
-async def medline_works(client: Client, refs: Sequence[Ref]) -> dict[str, Parsed]:
+async def medline_works(client: Client, refs: Sequence[Ref]) -> Answers:
     """Find the works of PMIDs and PMCIDs at Europe PMC, then NCBI; keyed by canonical ref."""
     terms = [f"(EXT_ID:{ref.id} AND SRC:MED)" if ref.kind is RefKind.PMID else f"PMCID:{ref.id}" for ref in refs]
     try:
@@ -5730,12 +5764,17 @@ async def medline_works(client: Client, refs: Sequence[Ref]) -> dict[str, Parsed
         return await _ncbi_works(client, refs, error)
     by_pmid = {f"pmid:{entry[0].pmid}": entry for entry in works if entry[0].pmid}
     by_pmcid = {str(entry[0].pmcid): entry for entry in works if entry[0].pmcid}
-    found = {str(ref): entry for ref in refs if (entry := (by_pmid | by_pmcid).get(str(ref))) is not None}
+    found: Answers = {str(ref): entry for ref in refs if (entry := (by_pmid | by_pmcid).get(str(ref))) is not None}
     missing = [ref for ref in refs if str(ref) not in found]
-    return {**found, **(await _ncbi_works(client, missing, None) if missing else {})}
+    if not missing:
+        return found
+    try:
+        return {**found, **await _ncbi_works(client, missing, None)}
+    except DoigetError as error:
+        return {**found, **{str(ref): error for ref in missing}}
 
 
-async def _ncbi_works(client: Client, refs: Sequence[Ref], cause: DoigetError | None) -> dict[str, Parsed]:
+async def _ncbi_works(client: Client, refs: Sequence[Ref], cause: DoigetError | None) -> Answers:
     """Ask NCBI: E-utilities for PMIDs, the id converter for PMCIDs."""
     results = await gather(
         {
@@ -5745,7 +5784,8 @@ async def _ncbi_works(client: Client, refs: Sequence[Ref], cause: DoigetError | 
     )
     if any(isinstance(part, DoigetError) for part in results.values()) and cause is not None:
         raise cause
-    return _united(results)
+    kinds = {"pmid": RefKind.PMID, "pmcid": RefKind.PMCID}
+    return _united(results, {name: [str(ref) for ref in refs if ref.kind is kind] for name, kind in kinds.items()})
 
 
 async def _esummary_works(client: Client, refs: Sequence[Ref]) -> dict[str, Parsed]:
@@ -5823,9 +5863,20 @@ async def doi_agencies(client: Client, dois: Sequence[str]) -> dict[str, str | N
         if reply.status not in {200, 404}:
             raise _unexpected("doi.org", reply)
         for doi, row in zip(batch, _agency_rows(parse_json(reply.body), batch), strict=True):
-            agency = as_text(row.get("RA"))
-            agencies[doi] = agency or None
+            agencies[doi] = _agency_of(row)
     return agencies
+
+
+def _agency_of(row: Mapping[str, Any]) -> str | None:
+    """Return the agency, "" where doi.org knows the DOI's agency not, None only where it says there is no such DOI."""
+    agency, status = as_text(row.get("RA")), (as_text(row.get("status")) or "").lower()
+    if agency:
+        return agency
+    if status in {"doi does not exist", "invalid doi"}:
+        return None
+    if status == "unknown":
+        return ""
+    raise DoigetError("bad_body", "doi.org answered without saying anything about the DOI.")
 
 
 def _agency_rows(answer: object, batch: Sequence[str]) -> list[dict[str, Any]]:
@@ -5995,12 +6046,14 @@ class Lookup:
         """Whether some source described the work well enough to cite it."""
         return any(name in self.found for name in RECORD_SOURCES)
 
-    def note(self, source: str, answers: Mapping[str, Parsed] | DoigetError, key: str) -> None:
+    def note(self, source: str, answers: Mapping[str, Parsed | DoigetError] | DoigetError, key: str) -> None:
         """Keep what a source answered for this ref."""
         if isinstance(answers, DoigetError):
             self.errors[source] = answers
-        elif key in answers:
-            self.found[source] = answers[key]
+        elif isinstance(answer := answers.get(key), DoigetError):
+            self.errors[source] = answer
+        elif answer is not None:
+            self.found[source] = answer
         else:
             self.misses.append(source)
 
@@ -6125,7 +6178,7 @@ def _dois(lookups: Sequence[Lookup]) -> list[str]:
     return list(dict.fromkeys(str(lookup.doi) for lookup in lookups))
 
 
-async def _ask_crossref(client: Client, dois: Sequence[str]) -> dict[str, Parsed]:
+async def _ask_crossref(client: Client, dois: Sequence[str]) -> Answers:
     """Ask for one DOI singly, which also follows aliases; for more in batches."""
     if len(dois) > 1:
         return await crossref_works(client, dois)
@@ -6166,15 +6219,20 @@ async def _ask_other_agencies(client: Client, lookups: Sequence[Lookup]) -> None
     if isinstance(agencies, DoigetError):
         await _ask_datacite_instead(client, missed, agencies)
         return
-    for lookup in missed:
-        lookup.is_unregistered = agencies[lookup.doi] is None
+    for lookup in missed:  # a PMID stands on its own, whatever becomes of its DOI
+        lookup.is_unregistered = agencies[lookup.doi] is None and lookup.asked.kind not in {RefKind.PMID, RefKind.PMCID}
     groups: dict[str, list[Lookup]] = {}
     for lookup in missed:
-        agency = str(agencies[lookup.doi] or "")
-        source = {"": "", "Crossref": "crossref", "DataCite": "datacite"}.get(agency, "doi.org")
+        agency = agencies[lookup.doi]
+        source = "" if agency is None else {"Crossref": "crossref", "DataCite": "datacite"}.get(agency, "doi.org")
         if source and not (source in lookup.misses and source == "datacite"):
             groups.setdefault(source, []).append(lookup)
     await _ask_by_agency(client, groups)
+    for lookup in missed:
+        told = {"crossref", "datacite", "doi.org"} & (lookup.found.keys() | lookup.errors.keys())
+        if agencies[lookup.doi] is not None and not told:
+            message = f"{lookup.doi} is registered, but its agency shows no record of it (yet)."
+            lookup.errors["doi.org"] = DoigetError("upstream_error", message)
 
 
 async def _ask_datacite_instead(client: Client, missed: Sequence[Lookup], cause: DoigetError) -> None:
@@ -6237,6 +6295,9 @@ def _conclude(lookup: Lookup) -> Resolved | DoigetError:
         return _failure(lookup)
     works = [lookup.found[name][0] for name in order]
     work = merge_works(*works)
+    second = lookup.found["unpaywall"][0] if "unpaywall" in lookup.found else None
+    if second is not None and second.locations and work.oa_status in {None, "closed"}:
+        work = replace(work, oa_status=second.oa_status or "green")  # it knows a copy that OpenAlex does not
     if lookup.asked.kind is RefKind.ARXIV:
         work = replace(work, arxiv_id=lookup.asked.id, arxiv_version=lookup.asked.version or work.arxiv_version)
     warnings = [text for name in order[:1] for text in lookup.found[name][1]]
@@ -7301,13 +7362,24 @@ def open_context(config: Config, *, transport: Any = None, cache: bool = True) -
 
 
 @contextlib.contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Hold the one deadline of an operation, retries and waits included; raises FETCH_TIMEOUT (deadline)."""
+def time_limit(seconds: float, *, late: bool = False) -> Iterator[None]:
+    """Hold the one deadline of an operation, retries and waits included; raises FETCH_TIMEOUT (deadline).
+
+    With `late` it begins when the first request may start (spec §6: a ref in a CLI batch).
+    """
     import anyio
 
     try:
-        with anyio.fail_after(seconds):
-            yield
+        with anyio.fail_after(None if late else seconds) as scope:
+
+            def begin() -> None:
+                scope.deadline = min(scope.deadline, anyio.current_time() + seconds)
+
+            token = ON_TURN.set(begin if late else None)
+            try:
+                yield
+            finally:
+                ON_TURN.reset(token)
     except TimeoutError:
         raise DoigetError("deadline", f"The time of {seconds:.0f} s ran out.") from None
 
@@ -7331,11 +7403,13 @@ class Hunt:
         self.attempts: list[Attempt] = list(resolved.attempts)
         self.errors: list[DoigetError] = []
         self.tried: set[str] = set()
+        self.version: int | None = None  # of a preprint, where one was asked for
+        self.europepmc: Mapping[str, list[Parsed]] = {}  # what a batch has asked for already
 
     async def run(self) -> tuple[StoredFile, PartFile, Copy]:
         """Try copy after copy until one is a PDF. Raises what `verdict` decides."""
         work = self.resolved.work
-        for stage in (self._repository, self._known, self._further, self._pages, self._preprints):
+        for stage in (self._repository, self._known, self._further, self._server, self._pages, self._preprints):
             async for copy in stage(work):
                 got = await self.attempt(copy)
                 if got is not None:
@@ -7356,12 +7430,12 @@ class Hunt:
     async def _known(self, work: Work) -> AsyncIterator[Copy]:
         """Yield the PDFs the indexes name, best first, PubMed Central's through its open bucket."""
         locations = list(work.locations)
-        if work.pmcid and not any(host_of(loc.pdf_url or loc.landing_page_url or "") in PMC_SITES for loc in locations):
+        if work.pmcid and not any(map(_is_in_pmc, locations)):
             locations.append(
                 Location("pmc", None, f"https://pmc.ncbi.nlm.nih.gov/articles/{work.pmcid}/", None, "publishedVersion")
             )
         for location in sorted(locations, key=location_rank):
-            if host_of(location.pdf_url or location.landing_page_url or "") in PMC_SITES:
+            if _is_in_pmc(location):
                 async for copy in self._pubmed_central(location, work):
                     yield copy
             elif location.pdf_url:
@@ -7376,21 +7450,35 @@ class Hunt:
         self.tried.add(pmcid)
         for named in await pmc_locations(self.ctx.client, pmcid, location.license):
             yield Copy(replace(named, version=location.version), str(named.pdf_url))
-        self.fail(
-            Copy(location, f"https://{PMC_SITES[0]}/articles/{pmcid}/"),
-            DoigetError("blocked_by_host", "PubMed Central blocks scripts: its website was not asked."),
-        )
+        if host_of(location.pdf_url or location.landing_page_url or "") in PMC_SITES:
+            self.fail(
+                Copy(location, f"https://{PMC_SITES[0]}/articles/{pmcid}/"),
+                DoigetError("blocked_by_host", "PubMed Central blocks scripts: its website was not asked."),
+            )
 
     async def _further(self, work: Work) -> AsyncIterator[Copy]:
         """Yield what Europe PMC knows, once the other indexes' copies have failed."""
-        if not work.doi or self.ref.kind is RefKind.ARXIV:
+        if self.ref.kind is not RefKind.ARXIV:
+            async for copy in self._at_europepmc(work):
+                yield copy
+
+    async def _at_europepmc(self, work: Work) -> AsyncIterator[Copy]:
+        if not work.doi:
             return
-        entries = await self._ask(("europepmc", work.doi), europepmc_works(self.ctx.client, [f'DOI:"{work.doi}"']))
+        if work.doi in self.europepmc:
+            entries = self.europepmc[work.doi]
+        else:
+            entries = await self._ask(("europepmc", work.doi), europepmc_works(self.ctx.client, [f'DOI:"{work.doi}"']))
         for entry in entries:
             if entry[0].doi == work.doi:
                 more = replace(work, locations=entry[0].locations, pmcid=entry[0].pmcid if entry[0].locations else None)
                 async for copy in self._known(more):
                     yield copy
+
+    async def _server(self, work: Work) -> AsyncIterator[Copy]:
+        """Yield bioRxiv's or medRxiv's own PDF of a preprint of theirs, of the version asked for."""
+        if self.ref.kind is RefKind.DOI and re.match(r"10\.(?:1101|64898)/", self.ref.id) and is_preprint(work):
+            yield _server_copy(self.ref.id, work, self.version)
 
     async def _pages(self, work: Work) -> AsyncIterator[Copy]:
         """Yield landing pages of copies without a PDF address: they may carry it for indexers."""
@@ -7424,9 +7512,10 @@ class Hunt:
             yield Copy(location, str(location.pdf_url))
         async for copy in self._known(answer.work):
             yield copy._replace(location=replace(copy.location, version="submittedVersion"))
-        if ref.id.startswith("10.1101/"):
-            page = f"https://www.biorxiv.org/content/{ref.id}v1"
-            yield Copy(Location("biorxiv", f"{page}.full.pdf", page, None, "submittedVersion"), f"{page}.full.pdf")
+        async for copy in self._at_europepmc(answer.work):
+            yield copy._replace(location=replace(copy.location, version="submittedVersion"))
+        if re.match(r"10\.(?:1101|64898)/", ref.id):
+            yield _server_copy(ref.id, answer.work, ref.version)
 
     async def _ask(self, about: tuple[str, str] | None, question: Awaitable[list[T]]) -> list[T]:
         """Ask a source for copies; an error is one more attempt that failed."""
@@ -7592,6 +7681,15 @@ def location_rank(location: Location) -> tuple[int, bool, bool]:
     )
 
 
+def _is_in_pmc(location: Location) -> bool:
+    """Say whether a copy is PubMed Central's, there or at Europe PMC: the open bucket comes first for both."""
+    url = location.pdf_url or location.landing_page_url or ""
+    return (
+        host_of(url) in PMC_SITES
+        or re.match(r"(?i)https://europepmc\.org/(?:articles|abstract/PMC)/PMC\d", url) is not None
+    )
+
+
 def _named(copy: Copy) -> frozenset[str]:
     """Return the hosts an index named for this very copy."""
     return frozenset(
@@ -7620,8 +7718,21 @@ def is_preprint(work: Work) -> bool:
     )
 
 
+def _server_copy(doi: str, work: Work, version: int | None) -> Copy:
+    """Name a preprint's PDF on its own server: medRxiv where the record says so, else bioRxiv."""
+    server = "medrxiv" if "medrxiv" in f"{work.container_title} {work.institution} {work.url}".lower() else "biorxiv"
+    page = f"https://www.{server}.org/content/{doi}v{version or 1}"
+    return Copy(Location(server, f"{page}.full.pdf", page, None, "submittedVersion"), f"{page}.full.pdf")
+
+
 async def obtain(
-    ctx: Context, ref: Ref, *, timeout_s: float, resolved: Resolved | None = None
+    ctx: Context,
+    ref: Ref,
+    *,
+    timeout_s: float,
+    resolved: Resolved | None = None,
+    further: Mapping[str, list[Parsed]] | None = None,
+    late: bool = False,
 ) -> tuple[Entry, bool, list[str]]:
     """Get a work's PDF into the store; returns the entry, whether it was there already, and warnings.
 
@@ -7633,10 +7744,11 @@ async def obtain(
         return entry, True, list(entry.warnings)
     hunt: Hunt | None = None
     try:
-        with time_limit(timeout_s):
+        with time_limit(timeout_s, late=late):
             resolved = resolved or await resolve_one(ctx, ref)
             target = parse_ref(resolved.ref)
             hunt = Hunt(ctx, target, resolved)
+            hunt.version, hunt.europepmc = ref.version if ref.kind is RefKind.DOI else None, further or {}
             async with hold_lock_async(ctx.store.lock_path(target), timeout_s):
                 entry = ctx.store.load(target)
                 if entry is not None and entry.pdf_path is not None:
@@ -7959,6 +8071,7 @@ class BatchJob:
     def __init__(self, ctx: Context, refs: Sequence[str]) -> None:
         self.ctx = ctx
         self.inputs = refs
+        self.further: dict[str, list[Parsed]] = {}  # what Europe PMC knows of works without a copy
         self.results: list[dict[str, Any] | None] = [None] * len(refs)
         self.handed_out = 0
 
@@ -7980,6 +8093,7 @@ class BatchJob:
                 self.put(places[ref], answer_of_error(answer, str(ref)))
             else:
                 by_work.setdefault(answer.ref, []).append(ref)
+        self.further = await self._ask_europepmc(resolved)
         slots, arxiv_lane = anyio.CapacityLimiter(MAX_FETCHES), anyio.CapacityLimiter(1)
         async with anyio.create_task_group() as group:
             for refs in by_work.values():  # the same work named twice is fetched once
@@ -8004,6 +8118,20 @@ class BatchJob:
         except DoigetError as error:
             return dict.fromkeys(refs, error)
 
+    async def _ask_europepmc(self, resolved: Mapping[Ref, Resolved | DoigetError]) -> dict[str, list[Parsed]]:
+        """Ask Europe PMC once for all works without a copy, not once each; an error leaves the question to each."""
+        works = [answer.work for answer in resolved.values() if isinstance(answer, Resolved)]
+        dois = list(dict.fromkeys(work.doi for work in works if work.doi and not work.locations and not work.arxiv_id))
+        if len(dois) < 2:
+            return {}
+        answers = await gather(
+            {"europepmc": _later(europepmc_works, self.ctx.client, [f'DOI:"{doi}"' for doi in dois])}
+        )
+        entries = answers["europepmc"]
+        if isinstance(entries, DoigetError):
+            return {}
+        return {doi: [entry for entry in entries if entry[0].doi == doi] for doi in dois}
+
     async def _fetch(self, resolved: Any, positions: Sequence[int], slots: Any, lane: Any) -> None:
         async with contextlib.AsyncExitStack() as held:
             for limiter in filter(None, (lane, slots)):
@@ -8011,7 +8139,12 @@ class BatchJob:
             try:
                 ref = parse_ref(resolved.ref)
                 entry, already, warnings = await obtain(
-                    self.ctx, ref, timeout_s=self.ctx.config.timeout_s, resolved=resolved
+                    self.ctx,
+                    ref,
+                    timeout_s=self.ctx.config.timeout_s,
+                    resolved=resolved,
+                    further=self.further,
+                    late=True,
                 )
                 self.put(positions, fetch_answer(entry, already=already, warnings=warnings, authors=AUTHORS_LISTED))
             except DoigetError as error:
@@ -8805,11 +8938,12 @@ OPERATIONS: Final[Mapping[str, Op]] = {
         Op(fetch, Effect.WRITE, NETWORK_CODES | READ_CODES | {Code.NOT_FOUND, Code.NO_OA_AVAILABLE}, render_fetch,
            pdfs=True, tool="fetch_paper", core=True, outputs="source:string path:string license:string "
            "size_bytes:integer sha256:string version:string|null host:string title:string|null authors:array "
-           "authors_total:integer year:integer|null container_title:string|null citekey:string retraction:object|null "
-           "already_in_store:boolean undo:string warnings:array"),
+           "authors_total:integer year:integer|null container_title:string|null citekey:string "
+           "retraction:object|null already_in_store:boolean undo:string warnings:array"),
         Op(batch, Effect.WRITE, NETWORK_CODES | READ_CODES, render_batch, pdfs=True, tool="batch_fetch", core=True,
            each="results", outputs="results:array counts:object pending:array"),
-        Op(info, Effect.READ, READ_CODES, render_info, tool="info", core=True, outputs="entry:object|null warnings:array"),
+        Op(info, Effect.READ, READ_CODES, render_info, tool="info", core=True,
+           outputs="entry:object|null warnings:array"),
         Op(search, Effect.READ, READ_CODES, render_list, tool="search_local", core=True, each="matches",
            outputs="matches:array total:integer next_cursor:string|null"),
         Op(recent, Effect.READ, READ_CODES, render_list, tool="list_recent", each="entries",
@@ -8820,7 +8954,8 @@ OPERATIONS: Final[Mapping[str, Op]] = {
            "rate_limit_per_sec:number max_concurrent_fetches:integer offline:boolean sources:object"),
         Op(health, Effect.READ, frozenset(), render_health, command="doctor", tool="health", mends_config=True,
            cli_defaults={"network": True}, outputs="healthy:boolean version:string schema_version:string store:string "
-           "store_writable:boolean running:integer queue_depth:integer index:string log:string python:string checks:array"),
+           "store_writable:boolean running:integer queue_depth:integer index:string log:string python:string "
+           "checks:array"),
         Op(cache, Effect.WRITE, frozenset({Code.STORE_ERROR}), render_fields, outputs="action:string"),
         Op(log, Effect.READ, READ_CODES, render_log, each="events", outputs="path:string"),
         Op(config, Effect.WRITE, frozenset({Code.INVALID_ARGUMENT, Code.STORE_ERROR}), render_settings,

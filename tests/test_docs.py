@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,14 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def errors_table() -> str:
     rows = [
-        (f"`{name}`", f"`{reason.code.value}`", str(doiget.EXIT_STATUS[reason.code]), reason.disposition.value, reason.meaning, reason.hint)
+        (
+            f"`{name}`",
+            f"`{reason.code.value}`",
+            str(doiget.EXIT_STATUS[reason.code]),
+            reason.disposition.value,
+            reason.meaning,
+            reason.hint,
+        )
         for name, reason in doiget.REASONS.items()
     ]
     return table(("reason", "code", "exit", "disposition", "what happened", "next step"), rows)
@@ -32,7 +40,13 @@ def errors_table() -> str:
 
 def settings_table() -> str:
     rows = [
-        (f"`{s.key}`", f"`{s.env}`", s.kind + (f": {', '.join(s.choices)}" if s.choices else ""), s.default or "", s.help)
+        (
+            f"`{s.key}`",
+            f"`{s.env}`",
+            s.kind + (f": {', '.join(s.choices)}" if s.choices else ""),
+            s.default or "",
+            s.help,
+        )
         for s in doiget.SETTINGS
     ]
     return table(("key in config.toml", "variable", "kind", "default", "what it does"), rows)
@@ -57,9 +71,12 @@ def hosts_table() -> str:
 def commands_text() -> str:
     parts = []
     for op in doiget.OPERATIONS.values():
-        parts.append(f"### {op.name}\n\n{(op.run.__doc__ or '').strip()}\n".replace("\n    ", "\n"))
+        parts.append(f"### {op.name}\n\n{op.explanation}\n".replace("\n    ", "\n"))
         rows = [
-            (f"`--{p.name.replace('_', '-')}`" if p.keyword else f"`{p.name}`", p.arg.help + (f" ({', '.join(p.arg.choices)})" if p.arg.choices else ""))
+            (
+                f"`--{p.name.replace('_', '-')}`" if p.keyword else f"`{p.name}`",
+                p.arg.help + (f" ({', '.join(p.arg.choices)})" if p.arg.choices else ""),
+            )
             for p in op.params()
         ]
         parts.append(table(("argument", "meaning"), rows) + "\n" if rows else "No arguments.\n")
@@ -70,6 +87,18 @@ def flags_table() -> str:
     return table(("flag", "meaning"), [(f"`{name}`", text) for name, text in doiget.GLOBAL_FLAGS.items()])
 
 
+def tools_text() -> str:
+    parts = []
+    for op in doiget.OPERATIONS.values():
+        if op.tool:
+            tool = doiget.render_tool(op)
+            fields = ", ".join(f"`{name}`" for name in tool["outputSchema"]["properties"])
+            schema = json.dumps(tool["inputSchema"]["properties"], ensure_ascii=False, indent=1)
+            about = tool["description"].replace("\n", "\\\n")
+            parts.append(f"### {tool['name']}\n\n{about}\n\nInput:\n\n```json\n{schema}\n```\n\nAnswer: {fields}")
+    return "\n\n".join(parts)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "errors": errors_table,
     "settings": settings_table,
@@ -77,12 +106,14 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "hosts": hosts_table,
     "commands": commands_text,
     "flags": flags_table,
+    "tools": tools_text,
 }
 PLACES = [
     ("ERRORS.md", "errors"),
     ("CONFIG.md", "settings"),
     ("SOURCES.md", "sources"),
     ("SOURCES.md", "hosts"),
+    ("MCP_TOOLS.md", "tools"),
     ("CLI.md", "flags"),
     ("CLI.md", "commands"),
 ]
@@ -111,7 +142,14 @@ def test_every_link_in_the_docs_leads_somewhere() -> None:
 def test_nothing_speaks_of_where_it_was_made() -> None:
     """No machine path and no registry host in anything that is published."""
     forbidden = re.compile(r"/work/|/root/|/tmp/lead|pypi\.org|files\.pythonhosted|registry\.npmjs", re.IGNORECASE)
-    pages = [*ROOT.glob("*.md"), *ROOT.glob("*.py"), *ROOT.glob("*.toml"), *ROOT.glob("*.txt"), *DOCS.glob("*.md"), *(ROOT / "tests").glob("*.py")]
+    pages = [
+        *ROOT.glob("*.md"),
+        *ROOT.glob("*.py"),
+        *ROOT.glob("*.toml"),
+        *ROOT.glob("*.txt"),
+        *DOCS.glob("*.md"),
+        *(ROOT / "tests").glob("*.py"),
+    ]
     for page in pages:
         if page.name != Path(__file__).name:
             found = forbidden.search(page.read_text(encoding="utf-8"))
