@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import datetime as dt
 import enum
 import errno
 import functools
@@ -53,7 +54,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, NoReturn, TypeVar
 
@@ -866,77 +867,30 @@ class Resolved:
     attempts: tuple[Attempt, ...] = ()
 
 
-# ---- Cleaning text ----
-#
-# Every string from outside passes here: API bodies, .bib files, records edited by hand, packs. Cleaning what is clean
-# changes nothing, so a record can be read and written any number of times.
-
-MAX_LINE: Final = 1000
-MAX_ABSTRACT: Final = 5000
-MAX_RAW: Final = 200_000  # characters of one field looked at; an abstract in MathML is many times its text
-MAX_ROUNDS: Final = 50
-MAX_MARKUP_DEPTH: Final = 64
+# ---- Values of any type ----
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_PARAGRAPH: Final = "\u2029"
-#: A tag as registries write it. Attributes need a value, so `a<b and c>d` is no tag.
-_TAG: Final = (
-    r"<(/?)(?:([A-Za-z][\w.-]{0,20}):)?([A-Za-z][\w-]{0,30})"
-    r"((?:\s+[\w:.-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>=]+))*)\s*(/?)>"
-)
-_MARKUP_PREFIXES: Final = frozenset({"jats", "mml", "m", "html", "xhtml", "xlink", "ali", "oasis"})
-_BLOCKS: Final = _words(
-    "abstract blockquote br break dd def-item disp-quote div dl dt h1 h2 h3 h4 h5 h6 hr li list list-item ol p "
-    "para sec section simplepara table tbody td th thead title tr ul"
-)
-_HEADINGS: Final = _words("title h1 h2 h3 h4 h5 h6")
-_MATH: Final = _words(
-    "annotation annotation-xml maction math menclose merror mfenced mfrac mi mmultiscripts mn mo mover mpadded "
-    "mphantom mprescripts mroot mrow ms mspace msqrt mstyle msub msubsup msup mtable mtd mtext mtr munder "
-    "munderover none semantics"
-)
-_INLINES: Final = _words(
-    "a abbr abbrev acronym alternatives article-title b big bold break cite code del disp-formula em email emph "
-    "ext-link fn font formula graphic hi i img inf inline-formula inline-graphic ins italic kbd label mark "
-    "monospace named-content nobr overline q roman s samp sans-serif sc scp small source span strike strong "
-    "styled-content sub subscript subtitle sup superscript tex-math tt u underline uri var wbr xref"
-)
-_VOID: Final = _words("br break graphic hr img inline-graphic mprescripts mspace none wbr")
-_FORMULAS: Final = frozenset({"math", "inline-formula", "disp-formula", "alternatives"})
-_SUPERSCRIPTS: Final = str.maketrans("0123456789+-\u2212=()ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱ")
-_SUBSCRIPTS: Final = str.maketrans("0123456789+-\u2212=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ")
-_ACCENT_MARKS: Final = "¯‾ˉ^\u02c6~\u02dc→\u20d7˙¨"
-_RELATIONS: Final = "<>=≤≥≈≃≅≡≠\u223c≲≳≪≫∝→"
-_ACCENTS: Final = str.maketrans(_ACCENT_MARKS, "\u0304\u0304\u0304\u0302\u0302\u0303\u0303\u20d7\u20d7\u0307\u0308")
+def table(text: str) -> dict[str, str]:
+    """Read a table of `name=value` words; a word alone stands for itself."""
+    return {name: value or name for name, _, value in (word.partition("=") for word in text.split())}
 
 
 def as_text(value: object) -> str | None:
-    """Return text, a number or a date as text; the first usable element of a list; None for anything else."""
+    """Return text, a number or a date as text; the first of a list that says something; None for anything else."""
     if isinstance(value, str):
         return value
     if isinstance(value, list | tuple):
-        return next((text for text in map(as_text, value) if text is not None), None)
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return str(value) if abs(value) < 10**18 else None
-    if isinstance(value, float):
-        return f"{value:g}" if math.isfinite(value) else None
+        return next((text for text in map(as_text, value) if text and not text.isspace()), None)
+    if isinstance(value, int | float):
+        return f"{value:.15g}" if not isinstance(value, bool) and abs(value) < 10**15 else None
     isoformat = getattr(value, "isoformat", None)  # TOML has dates
-    return str(isoformat()) if callable(isoformat) else None
+    return str(isoformat()) if isoformat else None
 
 
 def as_int(value: object) -> int | None:
     """Return a whole number, also from digits in a string; None for anything else, booleans included."""
-    if isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]{1,15}\s*", value):
-        return int(value)
-    if isinstance(value, float) and value.is_integer() and abs(value) < 10**15:
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**15 else None
+    text = as_text(value) if isinstance(value, str | int | float) else None
+    return int(text) if text and re.fullmatch(r"\s*[+-]?[0-9]{1,15}\s*", text) else None
 
 
 def as_dict(value: object) -> dict[str, Any]:
@@ -946,71 +900,80 @@ def as_dict(value: object) -> dict[str, Any]:
 
 def as_list(value: object) -> list[Any]:
     """Return a list as it is, nothing as an empty list, and a single value as a list of one."""
-    if isinstance(value, list | tuple):
-        return list(value)
-    return [] if value is None else [value]
+    return list(value) if isinstance(value, list | tuple) else [] if value is None else [value]
+
+
+def dig(value: object, paths: str) -> Any:
+    """Return what a JSON value holds at a path (`event.name`), at the first of several (`|`), or at all of them (`+`).
+
+    Nothing, an empty string or an empty list there is None.
+    """
+    if "+" in paths:
+        return [found for path in paths.split("+") for found in as_list(dig(value, path))]
+    for path in paths.split("|"):
+        found = value
+        for name in path.split("."):
+            found = as_dict(found).get(name)
+        if found is not None and found not in ("", [], {}):
+            return found
+    return None
+
+
+def dicts(value: object, paths: str) -> list[dict[str, Any]]:
+    """Return the dicts of the lists at the paths."""
+    return [item for item in as_list(dig(value, paths)) if isinstance(item, dict)]
+
+
+# ---- Text ----
+#
+# Every string from outside passes here: API bodies, .bib files, records edited by hand, packs. Entities are decoded to
+# a fixed point, markup becomes text, it is NFC; mojibake and U+FFFD stay as registered. What is clean does not change.
+
+
+MAX_LINE: Final = 1000
+MAX_ABSTRACT: Final = 5000
+MAX_RAW: Final = 200_000  # characters of one field looked at; an abstract in MathML is many times its text
+MAX_ROUNDS: Final = 50
+_PARAGRAPH: Final = "\u2029"
 
 
 def clean_line(value: object, cap: int = MAX_LINE) -> str | None:
-    """Turn any value into one clean line of at most `cap` characters; None when nothing is left ("0" is something).
-
-    Entities are decoded to a fixed point, markup becomes text, it is NFC; mojibake and U+FFFD stay as registered.
-    """
-    text = as_text(value)
-    if text is None:
-        return None
-    text = " ".join(_settle(text[:MAX_RAW]).split())
+    """Turn any value into one clean line of at most `cap` characters; None when nothing is left ("0" is something)."""
+    text = " ".join(_plain_text(value).split())
     return _cut(text, cap) if text not in {"", "&NA;"} else None  # &NA; is one publisher's "not available"
 
 
 def clean_text(value: object, cap: int = MAX_ABSTRACT) -> str | None:
     """Turn any value into paragraphs parted by blank lines, at most `cap` characters; None when nothing is left."""
-    text = as_text(value)
-    if text is None:
-        return None
-    text = re.sub(r"\r\n?", "\n", text[:MAX_RAW])
-    paragraphs = [" ".join(part.split()) for part in re.split(rf"{_PARAGRAPH}|\n[^\S\n{_PARAGRAPH}]*\n", _settle(text))]
-    return _cut("\n\n".join(part for part in paragraphs if part), cap) or None
+    parts = re.split(rf"{_PARAGRAPH}|\n[^\S\n]*\n", _plain_text(value))
+    return _cut("\n\n".join(filter(None, (" ".join(part.split()) for part in parts))), cap) or None
 
 
 def clean_url(value: object) -> str | None:
-    """Return a web address as https, without blanks or control characters; None for anything else."""
-    text = as_text(value)
-    text = re.sub(r"[\r\n\t]", "", _visible(text[: 2 * MAX_LINE])).strip() if text else ""
+    """Return a web address as https, percent-encoded where a path must be; None for anything else."""
+    text = re.sub(r"[\r\n\t]", "", _visible(as_text(value) or "")).strip()
     match = re.fullmatch(r"(?i:https?)://([^\s/?#\"<>\\]+)([/?#].*)?", text)
-    if not match or len(text) > 2 * MAX_LINE - 8:
-        return None
-    rest = re.sub(
-        r"[\s\"<>\\^`{|}\x7f-\x9f]", lambda odd: "".join(f"%{byte:02X}" for byte in odd[0].encode()), match[2] or ""
-    )
-    return f"https://{match[1]}{rest}"
+    url = f"https://{match[1]}" + urllib.parse.quote(match[2] or "", safe="!#$%&'()*+,/:;=?@[]") if match else ""
+    return url if 0 < len(url) <= 2 * MAX_LINE else None
 
 
-def _settle(text: str) -> str:
+def _plain_text(value: object) -> str:
     """Drop invisible characters, decode entities and flatten markup until nothing changes any more."""
+    text = (as_text(value) or "")[:MAX_RAW]
     if text.isascii() and text.isprintable() and "<" not in text and "&" not in text:
         return text
+    import html
     import unicodedata
 
     for _ in range(MAX_ROUNDS):
         before = text
         # SECURITY: control, bidi, zero-width and tag characters can hide text from people or break files.
-        text = _decode_entities(_flatten_markup(unicodedata.normalize("NFC", _visible(text))))
+        text = re.sub(r"&(?:amp;)+", "&", unicodedata.normalize("NFC", _visible(text)))
+        text = _flatten_markup(re.sub(r"&[#\w]{1,32};", lambda entity: html.unescape(entity[0]), text))
         if text == before:
             return text
     # SECURITY: text nested to defeat the cleaning loses the characters it plays with.
     return unicodedata.normalize("NFC", _visible(re.sub("[<>&]", "", text)))
-
-
-def _decode_entities(text: str) -> str:
-    """Decode entities once; an ampersand escaped any number of times counts as once."""
-    if "&" not in text:
-        return text
-    import html
-
-    text = re.sub(r"&(?:amp;|#0{0,8}38;|#[xX]0{0,8}26;)+", "&", text)
-    pattern = r"&(?:#[0-9]{1,8}|#[xX][0-9A-Fa-f]{1,8}|[A-Za-z][A-Za-z0-9]{1,31});"
-    return re.sub(pattern, lambda match: html.unescape(match[0]), text)
 
 
 def _cut(text: str, cap: int) -> str:
@@ -1026,235 +989,157 @@ def _cut(text: str, cap: int) -> str:
 
 
 # ---- Markup to text ----
+#
+# JATS, HTML and MathML are rewritten from the inside out. A tag that matters in pairs becomes \x01name\x02 (start) or
+# \x03name\x02 (end), a rendered part of a formula ends in \x04, a formula stands between \x05 and \x06, TeX between
+# \x07 and \x08: characters that no cleaned text holds, so nothing outside can forge them.
 
-
-@dataclass(slots=True)
-class _Element:
-    """One element of registered markup, with text and elements inside."""
-
-    name: str
-    inside: list[str | _Element]
+MAX_MARKUP_DEPTH: Final = 64
+#: A tag as registries write it. Attributes need a value, so `a<b and c>d` is no tag.
+_TAG: Final = (
+    r"<(/?)(?:(jats|mml|m|x?html|xlink|ali|oasis):)?([a-z][\w-]{0,30})"
+    r"((?:\s+[\w:.-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s\"'<>=]+))*)\s*(/?)>"
+)
+_BLOCKS: Final = table(
+    "abstract blockquote br break dd div dl dt hr li list list-item ol p para sec section table td th tr ul"
+)
+_HEADINGS: Final = table("title h1 h2 h3 h4 h5 h6")
+_FORMULAS: Final = table("math inline-formula disp-formula alternatives")
+_SUPERSCRIPTS: Final = str.maketrans("0123456789+-\u2212=()ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱ")
+_SUBSCRIPTS: Final = str.maketrans("0123456789+-\u2212=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ")
+_SCRIPTS: Final = {"sub": _SUBSCRIPTS, "inf": _SUBSCRIPTS, "sup": _SUPERSCRIPTS}
+_RELATIONS: Final = "<>=≤≥≈≃≅≡≠\u223c≲≳≪≫∝→"
 
 
 def _flatten_markup(text: str) -> str:
-    """Replace known tags (JATS, HTML, MathML) by what they mean in plain text; any other `<` is part of the text."""
+    """Replace tags by what they mean in plain text; a `<` of mathematics or prose is part of the text."""
     if "<" not in text:
         return text
-    text = _without_comments(text)
-    tags = [tag for tag in re.finditer(_TAG, text) if _is_markup(tag, text)]
-    if not tags:
-        return text
-    if any(tag[3].lower() in _BLOCKS for tag in tags):
-        text = text.replace("\n", " ")  # where tags make the paragraphs, line ends are only layout
-    return _render_inside(_markup_tree(text, tags).inside)
+    text = re.sub(r"<!--[^<>]*-->|<\?[^<>]*\?>", " ", text).replace("<![CDATA[", "").replace("]]>", "")
+    closed = set(re.findall(r"</([a-z][\w-]*)\s*>", text.lower()))
 
-
-def _without_comments(text: str) -> str:
-    """Drop comments and processing instructions, unwrap CDATA."""
-    for start, end, keep in (("<!--", "-->", False), ("<?", "?>", False), ("<![CDATA[", "]]>", True)):
-        pieces, rest = [], text
-        while start in rest and end in rest[rest.index(start) :]:
-            before, _, rest = rest.partition(start)
-            inside, _, rest = rest.partition(end)
-            pieces += [before, inside if keep else " "]
-        text = "".join(pieces) + rest
-    return text
-
-
-def _is_markup(tag: re.Match[str], text: str) -> bool:
-    """Say whether something in angle brackets is a tag we know rather than mathematics."""
-    prefix, name = (tag[2] or "").lower(), tag[3].lower()
-    if prefix in _MARKUP_PREFIXES:
-        return True
-    if name not in _BLOCKS and name not in _INLINES and name not in _MATH:
-        return False
-    if tag[1] or tag[4] or tag[5] or len(name) > 1 or not re.match(r"[\w)\]]", text[tag.start() - 1 : tag.start()]):
-        return True
-    return f"</{name}>" in text[tag.end() :].lower()  # `a<b>c` is a comparison unless it is closed
-
-
-def _markup_tree(text: str, tags: Sequence[re.Match[str]]) -> _Element:
-    """Build a tree from tags as they come: what is not closed ends with its parent, a stray end tag is dropped."""
-    root = _Element("", [])
-    open_elements = [root]
-    position = 0
-    for tag in tags:
-        open_elements[-1].inside.append(text[position : tag.start()])
-        position = tag.end()
+    def rewrite(tag: re.Match[str]) -> str:
         name = tag[3].lower()
-        if tag[1]:
-            depth = next((i for i in range(len(open_elements) - 1, 0, -1) if open_elements[i].name == name), 0)
-            del open_elements[depth or len(open_elements) :]
-            continue
-        element = _Element(name, [])
-        open_elements[-1].inside.append(element)
-        if not (tag[5] or name in _VOID or len(open_elements) > MAX_MARKUP_DEPTH):
-            open_elements.append(element)
-    open_elements[-1].inside.append(text[position:])
-    return root
+        if name in _PAIRED:
+            return f"\x03{name}\x02" if tag[1] else f"\x01{name}\x02" + f"\x03{name}\x02" * bool(tag[5])
+        if name in _BLOCKS:
+            return _PARAGRAPH
+        return "\x02" if tag[2] or tag[5] or name in closed else tag[0]  # `a<b>c` is a comparison unless it is closed
+
+    flat = re.sub(_TAG, rewrite, text, flags=re.IGNORECASE)
+    if flat == text:
+        return text
+    if _PARAGRAPH in flat or re.search(rf"\x01(?:{'|'.join(_HEADINGS)})\x02", flat):
+        flat = flat.replace("\n", " ")  # where tags make the paragraphs, line ends are only layout
+    flat = re.sub(r"\x02\s{2,}(?=[.,;:)\]])", "\x02", flat)
+    flat = re.sub(r"\x02\s+(?=[\x01\x03]m(?!ath\x02))", "\x02", flat)  # so it is between the parts of a formula
+    for _ in range(MAX_MARKUP_DEPTH):
+        before, flat = flat, re.sub(r"\x01([\w-]+)\x02([^\x01\x03]*)\x03\1\x02", _render_element, flat)
+        if before == flat:
+            break
+    flat = re.sub(r"[\x01\x03][\w-]+\x02|[\x02\x04\x07\x08]", "", flat)
+    # A formula was often glued to the word beside it.
+    flat = re.sub(r"(?:(?<=[a-z]{2})|(?<=[A-Za-z]{3})|(?<=[,;:]))\x05+", " ", flat)
+    return re.sub(r"[\x05\x06]", "", re.sub(r"\x06+(?=[A-Za-z]{3}|(?:in|of|is|by|at|to|on|as|or|an)\b)", " ", flat))
 
 
-def _render_inside(nodes: Sequence[str | _Element]) -> str:
-    """Render nodes in a row: a space where a formula was glued to a word, none where layout parted a comma."""
-    pieces: list[str] = []
-    after_formula = False
-    for node in nodes:
-        piece = re.sub(r"^\s{2,}(?=[.,;:)\]])", "", node) if isinstance(node, str) else _render_element(node)
-        if not piece:
-            continue
-        is_formula = isinstance(node, _Element) and node.name in _FORMULAS
-        glued = is_formula and pieces and re.search(r"(?:[a-z]{2}|[A-Za-z]{3}|[,;:])$", pieces[-1])
-        if after_formula and not is_formula:
-            glued = re.match(r"[A-Za-z]{3}|(?:in|of|is|by|at|to|on|as|or|an)\b", piece)
-        pieces.append(f" {piece}" if glued else piece)
-        after_formula = is_formula
-    return "".join(pieces)
-
-
-def _render_element(element: _Element) -> str:
-    name = element.name
-    if name in _MATH:
-        return _render_math(element)
-    if name in {"sub", "inf", "subscript"}:
-        return render_script(_render_inside(element.inside), _SUBSCRIPTS)
-    if name in {"sup", "superscript"}:
-        return render_script(_render_inside(element.inside), _SUPERSCRIPTS)
-    if name == "tex-math":
-        return _render_tex(_render_inside(element.inside))
-    inside = element.inside
-    if name in _FORMULAS and any(isinstance(node, _Element) and node.name == "math" for node in inside):
-        inside = [node for node in inside if isinstance(node, str) or node.name != "tex-math"]  # the same formula twice
-    text = _render_inside(inside)
+def _render_element(element: re.Match[str]) -> str:
+    """Render an element that holds nothing but text any more."""
+    name, inside = element[1], element[2].replace("\x02", "")
+    if name in _SCRIPTS:
+        return render_script(inside, _SCRIPTS[name])
     if name == "subtitle":
-        return f": {text.strip()}"
-    if name in _HEADINGS and text.strip(" .:\n").lower() == "abstract":
-        return _PARAGRAPH
-    return f"{_PARAGRAPH}{text}{_PARAGRAPH}" if name in _BLOCKS else text.strip() if name in _FORMULAS else text
+        return f": {inside.strip()}"
+    if name in _HEADINGS:
+        return _PARAGRAPH if inside.strip(" .:").lower() == "abstract" else f"{_PARAGRAPH}{inside}{_PARAGRAPH}"
+    if name == "tex-math":
+        return f"\x07{inside}\x08"
+    if name in _FORMULAS:
+        bare = re.sub("\x07[^\x08]*\x08", "", inside)
+        inside = bare if bare.strip("\x05\x06 \n\r\t") else inside  # not the same formula twice
+        return "\x05" + inside.replace("\x04", "").strip() + "\x06"
+    *parts, loose = inside.split("\x04")
+    return _MATH.get(name, _math_row)([*parts, loose] if loose.strip() or not parts else parts) + "\x04"
 
 
-def _render_tex(text: str) -> str:
-    """Leave TeX as it is, but take it out of the whole document some publishers wrap around a formula."""
-    match = re.search(r"\\begin\s*\{document\}(.*?)\\end\s*\{document\}", text, re.DOTALL)
-    return match[1].strip().replace("$$", "$") if match else text
-
-
-def render_script(text: str, table: Mapping[int, int], mark: str = "") -> str:
-    """Render a sub- or superscript in Unicode where all its characters exist, else plain behind `mark`.
-
-    At most one letter: `xₙ` reads well, `Tₘₐₓ` would hide the word from every search.
-    """
-    text = _decode_entities(text).strip()
-    letters = sum(char.isalpha() for char in text)
-    if text and letters <= 1 and all(ord(char) in table for char in text):
-        return text.translate(table)
-    if not mark or not text or text in "\u2032″‴*\u2217†‡°":  # these stand high already
+def render_script(text: str, letters: Mapping[int, int], mark: str = "") -> str:
+    """Render a script in Unicode if it has at most one letter (no search finds `Tₘₐₓ`), else plain behind `mark`."""
+    text = text.strip()
+    if text and sum(char.isalpha() for char in text) <= 1 and all(ord(char) in letters for char in text):
+        return text.translate(letters)
+    if not mark or not text or text in "\u2032″‴*\u2217†‡°¯~→":  # these stand high already
         return text
     return f"{mark}{text}" if len(text) == 1 else f"{mark}({text})"
 
 
-def _render_math(element: _Element) -> str:
-    """Render MathML as a line of text: RuO₂, 10⁻³, a/b, √x, P < 0.05."""
-    name = element.name
-    if name in {"annotation", "annotation-xml", "mphantom", "none", "mprescripts"}:
-        return ""
-    if name in {"mspace", "mtext"}:
-        return _render_inside(element.inside) or " "
-    if name in {"mi", "mn", "mo", "ms"}:
-        text = _decode_entities(_render_inside(element.inside)).strip()
-        return f" {text} " if name == "mo" and text and text in _RELATIONS else text
-    parts = [_render_math(node) for node in element.inside if isinstance(node, _Element)]
-    loose = "".join(node for node in element.inside if isinstance(node, str)).strip()
-    return _MATH_LAYOUT.get(name, _math_row)(element, parts) + loose
+def _math_row(parts: Sequence[str]) -> str:
+    text = "".join(parts).strip()
+    return f" {text} " if text and text in _RELATIONS else text
 
 
-def _math_row(_: _Element, parts: Sequence[str]) -> str:
-    return "".join(parts)
+def _math_scripts(kinds: str) -> Callable[[Sequence[str]], str]:
+    """Lay out a base and its scripts, low (`_`) or high (`^`); those after `mprescripts` stand before it: ¹⁵³Tb."""
+    tables = {"_": (_SUBSCRIPTS, ""), "^": (_SUPERSCRIPTS, "^")}
 
+    def layout(parts: Sequence[str]) -> str:
+        turn = parts.index("mprescripts") if "mprescripts" in parts else len(parts)
+        before, after = (
+            "".join(render_script(text, *tables[kind]) for text, kind in zip(scripts, kinds, strict=False))
+            for scripts in (parts[turn + 1 :], parts[1:turn])
+        )
+        return before + parts[0] + after
 
-def _math_scripts(element: _Element, parts: Sequence[str]) -> str:
-    """Lay out msub, msup, munder, mover and the forms with both."""
-    base, *scripts = parts or [""]
-    if element.name == "mover" and len(base) == 1 and scripts and scripts[0].strip() in _ACCENT_MARKS:
-        return base + scripts[0].strip().translate(_ACCENTS)
-    low = scripts[:1] if element.name not in {"msup", "mover"} else []
-    high = scripts[len(low) :]
-    lower = "".join(render_script(text, _SUBSCRIPTS) for text in low)
-    return base + lower + "".join(render_script(text, _SUPERSCRIPTS, "^") for text in high)
-
-
-def _math_multiscripts(element: _Element, parts: Sequence[str]) -> str:
-    """Lay out scripts on both sides, as in ¹⁵³Tb: pairs of low and high, after `mprescripts` those in front."""
-    names = [node.name for node in element.inside if isinstance(node, _Element)]
-    turn = names.index("mprescripts") if "mprescripts" in names else len(parts)
-    post, pre = parts[1:turn], parts[turn + 1 :]
-
-    def scripts(texts: Sequence[str]) -> str:
-        tables = (_SUBSCRIPTS, _SUPERSCRIPTS)
-        return "".join(render_script(text, tables[i % 2]) for i, text in enumerate(texts))
-
-    return scripts(pre) + "".join(parts[:1]) + scripts(post)
+    return layout
 
 
 def _in_brackets(text: str) -> str:
     return text if re.fullmatch(r"\w*", text) else f"({text.strip()})"
 
 
-def _math_fraction(_: _Element, parts: Sequence[str]) -> str:
-    return "/".join(map(_in_brackets, parts))
-
-
-def _math_root(_: _Element, parts: Sequence[str]) -> str:
-    return "√" + _in_brackets("".join(parts[:1]))
-
-
-def _math_fenced(_: _Element, parts: Sequence[str]) -> str:
-    return f"({', '.join(parts)})"
-
-
-def _math_first(_: _Element, parts: Sequence[str]) -> str:
-    return "".join(parts[:1])
-
-
-def _math_spaced(_: _Element, parts: Sequence[str]) -> str:
-    return " ".join(parts)
-
-
-_MATH_LAYOUT: Final[Mapping[str, Callable[[_Element, Sequence[str]], str]]] = {
-    **dict.fromkeys(("msub", "msup", "msubsup", "munder", "mover", "munderover"), _math_scripts),
-    "mmultiscripts": _math_multiscripts,
-    "mfrac": _math_fraction,
-    "msqrt": lambda _, parts: "√" + _in_brackets("".join(parts)),
-    "mroot": _math_root,
-    "mfenced": _math_fenced,
-    "semantics": _math_first,
-    "mtable": _math_spaced,
-    "mtr": _math_spaced,
+#: How elements of MathML are written on one line, given their rendered parts; the others are rows of them.
+_MATH: Final[Mapping[str, Callable[[Sequence[str]], str]]] = {
+    **dict.fromkeys(("msub", "munder", "msubsup", "munderover"), _math_scripts("_^")),
+    **dict.fromkeys(("msup", "mover"), _math_scripts("^")),
+    **dict.fromkeys(("annotation", "annotation-xml", "mphantom", "none"), lambda _: ""),
+    "mmultiscripts": _math_scripts("_^" * 9),
+    "mprescripts": lambda _: "mprescripts",
+    "mfrac": lambda parts: "/".join(map(_in_brackets, parts)),
+    "msqrt": lambda parts: "√" + _in_brackets("".join(parts)),
+    "mspace": lambda _: " ",
+    "mtext": "".join,
 }
+_PAIRED: Final = {*_MATH, *_SCRIPTS, *_HEADINGS, *_FORMULAS, *table("mi mn mo mrow ms mstyle subtitle tex-math")}
 
 
 # ---- Names ----
 
-_PARTICLES: Final = _words(
-    "af al bin da dal de del della den der des di dos du el ibn la le ten ter van vom von zu zum zur"
+_PARTICLES: Final = table(
+    "af al bin da dal de del della den der des di dos du el ibn la le st. ten ter van vom von zu zum zur"
 )
-_CAPITAL_PARTICLES: Final = _words("De Del Della Di Dos Du La Le Van Von St.")
 _SUFFIX: Final = r"(?i:jr|sr)\.?|II|III|IV|2nd|3rd"
 _NO_NAME: Final = (
-    r"(?i)\(:[a-z]{2,6}\)\W*(?:unknown|anonymous|none|unavailable|unassigned)?|&na;|unknown(?: author)?"
-    r"|author unknown|anonymous|anon\.?|n/a|n\.n\.|none|null|not available|no authors?(?: listed)?|tba|tbd"
-    r"|various(?: authors)?|et al\.?|\[?s\.n\.\]?|[\W_]*"
+    r"(?i)\(:[a-z]{2,6}\)\W*(?:unknown|anonymous|none)?|&na;|unknown(?: author)?|author unknown|anonymous|anon\.?|n/a"
+    r"|n\.n\.|none|null|not available|no authors?(?: listed)?|tba|tbd|various(?: authors)?|et al\.?|\[?s\.n\.\]?|[\W_]*"
 )
 _BODY: Final = (
     r"(?i)\b(?:academ(?:y|ia)|agency|archives?|association|authority|bank|bureau|cent(?:er|re|rum)|college|"
     r"collaborations?|commission|committee|company|consorti(?:a|um)|corporation|council|department|division|editors|"
     r"expedition|facility|federation|foundation|gmbh|government|group|hospital|inc|initiative|institut\w*|"
     r"international|laborator(?:y|ies)|library|ltd|ministry|museum|national|network|observatory|office|"
-    r"organi[sz]ation|partnership|program(?:me)?|project|research|school|service|society|survey|team|trust|union|universi\w+|working|world)\b"
+    r"organi[sz]ation|partnership|program(?:me)?|project|research|school|service|society|survey|team|trust|union|"
+    r"universi\w+|working|world|and|et|for|für|of|the|und)\b"
 )
-_NO_PERSON_WORD: Final = _words("and et for für of on the und y")
-_LIFE_DATES: Final = r",?\s*(?:\((?:[^()]*\d{3}[^()]*)\)|(?:b\.|d\.|ca\.)?\s*\d{4}\??\s*[-\u2013]\s*(?:\d{4})?\.?)$"
-_ACADEMIC_TITLE: Final = r"^(?:(?:(?:Dr|Prof|Mr|Mrs|Ms|Dra|Assoc|Asst)\.\s*|(?:Dr|Prof|Professor)\s+))+(?=\S)"
-_DEGREE: Final = r",\s*(?:Ph\.?\s?D|M\.?D|M\.?Sc|B\.?Sc|M\.?P\.?H|R\.?N|M\.?A|B\.?A|Dr\.?P\.?H)\.?$|\s+Ph\.?\s?D\.?$"
+#: What registrars write into a name that is none: titles before it, degrees, life dates and addresses behind it.
+_NO_PART_OF_A_NAME: Final = (
+    r"^(?:(?:Dr|Prof|Mr|Mrs|Ms|Dra|Assoc|Asst)\.\s*|(?:Dr|Prof|Professor)\s+)+(?=\S)"
+    r"|,\s*(?:Ph\.?\s?D|M\.?D|M\.?Sc|B\.?Sc|M\.?P\.?H|R\.?N|M\.?A|B\.?A|Dr\.?P\.?H)\.?$|\s+Ph\.?\s?D\.?$"
+    r"|,?\s*\([^()]*\d{3}[^()]*\)$|,?\s*(?:(?:b|d|ca)\.)?\s*\d{4}\??\s*[-\u2013]\s*(?:\d{4})?\.?$"
+)
+#: The words of records, CSL, Crossref and Europe PMC for the parts of a name.
+_NAME_PARTS: Final = (
+    ("family", "lastName"), ("given", "firstName", "initials"), ("particle", "non-dropping-particle"), ("suffix",),
+    ("literal", "name", "collectiveName", "fullName"),
+)  # fmt: skip
 
 
 def _clean_name(value: object) -> str:
@@ -1266,179 +1151,131 @@ def make_author(
 ) -> Author | None:
     """Build an author from the parts a source names; None for placeholders such as `(:Unkn)` or Anonymous.
 
-    A suffix or a title inside another part goes where it belongs, `FAMILY, GIVEN` in one part is parted; capitals and
-    particles inside the family name stay as registered. A given name alone is a name in one string.
+    Suffix, titles and `FAMILY, GIVEN` inside another part go where they belong; a given name alone is one string.
     """
     family, given, particle, suffix = map(_clean_name, (family, given, particle, suffix))
-    if re.fullmatch(_NO_NAME, family):
-        family = ""
-    if not family:
+    if not family or re.fullmatch(_NO_NAME, family):
         text = _clean_name(literal) or given
         return None if re.fullmatch(_NO_NAME, text) else Author(literal=text)
     if "," in family and not given:
-        return _author_of_parts(family.split(","), suffix, particle)
-    family, family_suffix = _part_suffix(re.sub(f"{_LIFE_DATES}|{_DEGREE}", "", family) or family)
-    given, given_suffix = _part_suffix(re.sub(f"{_LIFE_DATES}|{_DEGREE}", "", re.sub(_ACADEMIC_TITLE, "", given)))
-    return Author(family, given, particle, suffix or family_suffix or given_suffix)
+        family, *rest = map(_clean_name, family.split(","))
+        suffix = next((part for part in rest if re.fullmatch(_SUFFIX, part)), suffix)
+        given = ", ".join(part for part in rest if part != suffix)
+    bare, family_suffix = _part_suffix(family)
+    given, given_suffix = _part_suffix(given)
+    return Author(bare or family, given, particle, suffix or (family_suffix if bare else "") or given_suffix)
 
 
 def _part_suffix(name: str) -> tuple[str, str]:
-    """Part a suffix from the end of a name: `King Jr.`, `Smith, III`."""
-    if re.fullmatch(_SUFFIX, name):
-        return "", name
-    match = re.fullmatch(rf"(.*\S)(?:\s*,\s*|\s+)({_SUFFIX})", name)
-    return (match[1].rstrip(" ,"), match[2]) if match else (name, "")
-
-
-def _author_of_parts(parts: Sequence[str], suffix: str = "", particle: str = "") -> Author | None:
-    """Build an author from `Family, Given`, `Family, Jr., Given` or `Family, Given, Jr.`."""
-    names = [part.strip() for part in parts if part.strip()]
-    suffixes = [name for name in names[1:] if re.fullmatch(_SUFFIX, name)]
-    rest = [name for name in names if name not in suffixes]
-    family, given = "".join(rest[:1]), ", ".join(rest[1:])
-    if not given:
-        return Author(family, "", particle, suffix or "".join(suffixes[:1])) if family else None
-    return make_author(family, given, particle, suffix or "".join(suffixes[:1]))
+    """Part a suffix from the end of a name (`King Jr.`, `Smith, III`), and drop what is no part of it."""
+    suffix = ""
+    while match := re.search(rf"{_NO_PART_OF_A_NAME}|(?:^|[\s,]+)(?P<suffix>{_SUFFIX})$", name):
+        name, suffix = (name[: match.start()] + name[match.end() :]).strip(" ,"), match["suffix"] or suffix
+    return name, suffix
 
 
 def parse_name(value: object) -> Author | None:
-    """Read a name that came as one string: `Family, Given`, `Given Family`, or a body.
+    """Read a name that came as one string: `Family, Given`, `Given Family`, or a body; None for placeholders.
 
-    A name without comma is parted before its last word (and particles) only if it looks like a person's: cased script,
-    two to five words, none of them a body's; everything else stays one string. None for placeholders.
+    Without a comma only what looks like a person's name is parted: two to five words in cased script, no body's.
     """
     text = _clean_name(value)
-    if re.fullmatch(_NO_NAME, text):
-        return None
-    person = re.sub(r"\s*\([^()]*\)$", "", re.sub(_LIFE_DATES, "", text)).strip(" ,")
-    if re.search(_BODY, person) or re.search(r"\d|[&/@:]", person) or not person:
-        return Author(literal=text)
-    if "," in person:
-        return _author_of_parts(person.split(",")) if person.count(",") <= 2 else Author(literal=text)
-    words = re.sub(_ACADEMIC_TITLE, "", person).split()
-    ending = [words.pop()] if len(words) > 2 and re.fullmatch(_SUFFIX, words[-1]) else []
-    if not _is_personal(words):
-        return Author(literal=text)
+    person, suffix = _part_suffix(re.sub(r"\s*\([^()]*\)$", "", text))
+    words = person.split()
+    is_body = re.search(rf"{_BODY}|[\d&/@:]|,.*,.*,", person) or re.fullmatch(_NO_NAME, text)
+    if "," in person and not is_body:
+        return make_author(person, suffix=suffix)
+    cased = (word in _PARTICLES or re.match(r"d['\u2019]", word) or word[0].isupper() for word in words)
+    if is_body or not 2 <= len(words) <= 5 or not all(cased):
+        return make_author(literal=text)
     cut = len(words) - 1
-    while cut > 1 and (words[cut - 1] in _PARTICLES or words[cut - 1] in _CAPITAL_PARTICLES):
+    while cut > 1 and words[cut - 1].lower() in _PARTICLES:
         cut -= 1
-    return Author(" ".join(words[cut:]), " ".join(words[:cut]), "", "".join(ending))
+    return Author(" ".join(words[cut:]), " ".join(words[:cut]), "", suffix)
 
 
-def _is_personal(words: Sequence[str]) -> bool:
-    """Say whether words look like a person's given and family name."""
-    if not 2 <= len(words) <= 5 or any(word.lower() in _NO_PERSON_WORD for word in words):
-        return False
-    return all(word in _PARTICLES or word[0].isupper() or word[:2].lower() in {"d'", "d\u2019"} for word in words)
-
-
-def parse_names(value: object) -> list[Author]:
-    """Read one or several names, parted by semicolons; what follows a person's name as an address is dropped."""
-    text = _clean_name(value)
-    parts = [part.strip() for part in text.split(";") if part.strip()]
-    if len(parts) < 2:
-        return [author for author in [parse_name(text)] if author]
-    authors = [author for author in map(parse_name, parts) if author]
-    people = [author for author in authors if author.family]
-    return people if people and authors[0].family else authors
+def read_author(value: object) -> Author | None:
+    """Read a name as one string or in parts."""
+    if isinstance(value, Author | str):
+        return value if isinstance(value, Author) else parse_name(value)
+    raw = as_dict(value)
+    return make_author(*(next((raw[name] for name in names if raw.get(name)), None) for names in _NAME_PARTS))
 
 
 def display_name(author: Author) -> str:
     """Render a name for people: `Georg Henrik von Wright`, `Martin Luther King, Jr.`, or the body's name."""
-    if author.literal:
-        return author.literal
-    name = " ".join(part for part in (author.given, author.particle, author.family) if part)
+    name = author.literal or " ".join(filter(None, (author.given, author.particle, author.family)))
     comma = "," if re.match(r"(?i)[js]r", author.suffix) else ""
     return f"{name}{comma} {author.suffix}" if author.suffix else name
 
 
-# ---- Dates, pages, licences ----
+# ---- Dates, pages, licences, identifiers ----
 
-_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 YEARS: Final = range(1000, 2101)  # anything else is no Gregorian year; Thai registrars send 2549
+_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_DATES: Final = (
+    r"(?P<y>\d{4})(?:([-/.])(?P<m>\d{1,2})(?:\2(?P<d>\d{1,2}))?)?(?!\d)(?!\s+[A-Za-z]{3})",
+    r"(?P<d>\d{1,2})\.(?P<m>\d{1,2})\.(?P<y>\d{4})\b",
+    r"(?P<y>\d{4})\s+(?P<m>[A-Za-z]{3})[a-z]*\.?(?:\s+(?P<d>\d{1,2})\b)?",
+)
 
 
 def iso_date(year: object, month: object = None, day: object = None) -> str | None:
     """Render an ISO date as precise as its parts are valid; None without a plausible year."""
-    y, m, d = as_int(year), as_int(month), as_int(day)
-    if y is None or y not in YEARS:
+    import datetime as dt
+
+    y, m, d = (as_int(part) or 0 for part in (year, month, day))
+    if y not in YEARS:
         return None
-    if m is None or not 1 <= m <= 12:
-        return f"{y:04}"
-    leap = y % 4 == 0 and (y % 100 != 0 or y % 400 == 0)
-    days = 28 + leap if m == 2 else 30 if m in {4, 6, 9, 11} else 31
-    return f"{y:04}-{m:02}-{d:02}" if d and 1 <= d <= days else f"{y:04}-{m:02}"
+    for parts, length in (((y, m, d), 10), ((y, m, 1), 7)):
+        with contextlib.suppress(ValueError, OverflowError):
+            return dt.date(*parts).isoformat()[:length]
+    return str(y)
 
 
 def parse_date(value: object) -> str | None:
-    """Read a date: ISO (also partial, with time, or a range), `2018/3/2`, `2021 Mar 15`, `19.07.2018`, or a year."""
+    """Read a date: ISO (also partial, with time, or a range), `2018/3/2`, `2021 Mar 15`, `19.07.2018`, or a year.
+
+    Also CSL's `{"date-parts": [[2009, 3]]}` with anything inside, and of a list the first that is a date.
+    """
+    if isinstance(value, list | tuple):
+        return next(filter(None, map(parse_date, value)), None)
+    if isinstance(value, dict):
+        parts = as_list(value.get("date-parts"))
+        first = parts[0] if parts and isinstance(parts[0], list | tuple) else parts
+        return iso_date(*[*first, None, None, None][:3]) or parse_date(value.get("raw"))
     text = (as_text(value) or "").strip()[:60]
-    match = re.match(r"(\d{4})(?:([-/.])(\d{1,2})(?:\2(\d{1,2}))?)?(?!\d)", text)
-    if match and not re.match(r"\s+[A-Za-z]{3}", text[match.end() :]):
-        return iso_date(match[1], match[3], match[4])
-    match = re.match(r"(\d{1,2})\.(\d{1,2})\.(\d{4})\b", text)
-    if match:
-        return iso_date(match[3], match[2], match[1])
-    match = re.match(r"(\d{4})\s+([A-Za-z]{3})[a-z]*\.?(?:\s+(\d{1,2})\b)?", text) or None
-    if match:
-        month = match[2].lower()
-        return iso_date(match[1], _MONTHS.index(month) + 1 if month in _MONTHS else None, match[3])
-    return None
-
-
-def parse_date_parts(value: object) -> str | None:
-    """Read CSL's `{"date-parts": [[2009, 3]]}`, also with strings, nulls or a flat list inside, or its `raw` form."""
-    date = as_dict(value)
-    parts = as_list(date.get("date-parts"))
-    first = parts[0] if parts and isinstance(parts[0], list | tuple) else parts
-    year, month, day = [*first, None, None, None][:3]
-    return iso_date(year, month, day) or parse_date(date.get("raw")) or parse_date(date.get("literal"))
+    found = next((match for pattern in _DATES if (match := re.match(pattern, text))), None)
+    month = (found["m"] or "").lower() if found else ""
+    return iso_date(found["y"], _MONTHS.index(month) + 1 if month in _MONTHS else month, found["d"]) if found else None
 
 
 def clean_pages(value: object) -> str | None:
     """Return pages with a plain hyphen, `146-171`; anything else as registered."""
-    text = clean_line(value, 60)
-    return re.sub(r"\s*(?:--+|[\u2010-\u2015\u2212]|-)\s*", "-", text).strip("-") or None if text else None
-
-
-def expand_pages(value: object) -> str | None:
-    """Return pages in full where PubMed shortens them: `443-7` is `443-447`."""
-    pages = clean_pages(value)
-    match = re.fullmatch(r"(\d+)-(\d+)", pages or "")
-    if not match or len(match[2]) >= len(match[1]):
-        return pages
-    return f"{match[1]}-{match[1][: -len(match[2])]}{match[2]}"
+    return re.sub(r"\s*(?:--+|[\u2010-\u2015\u2212]|-)\s*", "-", clean_line(value, 60) or "").strip("-") or None
 
 
 def normalise_license(value: object) -> str | None:
-    """Turn a licence's address or name into a short id: cc-by-4.0, cc0-1.0, arxiv-nonexclusive-1.0, mit.
-
-    Unknown addresses are kept; statements that name no licence ("Open Access") give None.
-    """
-    text = (clean_line(value, 300) or "").strip().lower()
-    if not text or text.startswith("info:"):
-        return None
+    """Turn a licence's address or name (the first of a list) into a short id: cc-by-4.0, mit; None if it names none."""
+    if isinstance(value, list):
+        return next(filter(None, map(normalise_license, value)), None)
+    text = (clean_line(value, 300) or "").lower()
     for pattern, name in _LICENSES:
-        match = re.search(pattern, text)
-        if match:
-            return re.sub(r"[\s_]+", "-", match.expand(name)).strip("-")
-    parts = re.fullmatch(r"cc[\s_-]*(by(?:[\s_-]*(?:nc|nd|sa))*)(?:[\s_-]*v?(\d\.\d))?(?:[\s_-]([a-z]{2}|igo))?", text)
-    if parts:
-        elements = re.findall("by|nc|nd|sa", parts[1])
-        return "-".join(filter(None, ("cc", *elements, parts[2], parts[3])))
-    if "://" in text and not re.fullmatch(r"[a-z -]+, [a-z :]+://.*|[a-z -]+:? https?://.*", text):
+        if match := re.search(pattern, text):
+            parted = re.sub(r"(?<=by)(?=n|s)|(?<=nc)(?=n|s)|[\s_]+", "-", match.expand(name))
+            return re.sub("-{2,}", "-", parted).strip("-")
+    if re.match(r"https?://", text):
         return clean_url(value)
-    return text if re.fullmatch(r"[a-z0-9][a-z0-9.:,/ -]*", text) else None
+    return text if re.fullmatch(r"(?!info:)[a-z0-9][a-z0-9.:,/ -]*", text) else None
 
 
 #: Licence addresses and names by pattern; the first that fits names the id.
 _LICENSES: Final = (
-    (r"creativecommons\.org/licen[sc]es/(by(?:-nc)?(?:-nd|-sa)?)/(\d\.\d)/([a-z]{2}|igo)(?:/|$)", r"cc-\1-\2-\3"),
-    (r"creativecommons\.org/licen[sc]es/(by(?:-nc)?(?:-nd|-sa)?)/(\d\.\d)", r"cc-\1-\2"),
-    (r"creativecommons\.org/licen[sc]es/(by(?:-nc)?(?:-nd|-sa)?)/?$", r"cc-\1"),
+    (r"creativecommons\.org/licen[sc]es/(by[a-z-]*)(?:/(\d\.\d))?(?:/([a-z]{2}|igo)(?=/|$))?", r"cc-\1-\2-\3"),
+    (r"^cc[\s_-]*(by(?:[\s_-]*(?:nc|nd|sa))*)(?:[\s_-]*v?(\d\.\d))?(?:[\s_-]([a-z]{2}|igo))?$", r"cc-\1-\2-\3"),
     (r"creativecommons\.org/publicdomain/zero|^cc[\s_-]*0(?:[\s_-]|$)", "cc0-1.0"),
     (r"creativecommons\.org/publicdomain/mark", "cc-pdm-1.0"),
-    (r"arxiv\.org/licenses/nonexclusive-distrib|^arxiv[\s_-]*nonexclusive", "arxiv-nonexclusive-1.0"),
+    (r"arxiv\.org/licenses/nonexclusive-distrib", "arxiv-nonexclusive-1.0"),
     (r"opensource\.org/licenses?/([a-z0-9.-]+)", r"\1"),
     (r"apache\.org/licenses/license-2\.0", "apache-2.0"),
     (r"gnu\.org/licenses/(?:old-licenses/)?(a?gpl|lgpl)-(\d\.\d)", r"\1-\2"),
@@ -1446,196 +1283,104 @@ _LICENSES: Final = (
 )
 
 
+def clean_doi(value: object) -> str | None:
+    """Return a DOI as registries name it: no prefix, ASCII letters small; None for anything else."""
+    text = re.sub(r"(?i)^(?:doi:\s*|https?://(?:dx\.)?doi\.org/)", "", _visible(as_text(value) or "").strip())
+    return _fold_letters(text) if re.fullmatch(r"10\.\d[\d.]*/\S{1,240}", text) else None
+
+
+def _matcher(pattern: str, form: str) -> Callable[[object], str | None]:
+    """Make a reader of short identifiers, alone or at the end of an address."""
+
+    def read(value: object) -> str | None:
+        match = re.search(rf"(?i)(?:^|[/:]){pattern}/?$", re.sub(r"[\s-]", "", as_text(value) or ""))
+        return form.format(*match.groups()).upper() if match else None
+
+    return read
+
+
+clean_isbn: Final = _matcher(r"((?:97[89])?\d{9}[\dx])", "{}")
+clean_issn: Final = _matcher(r"(\d{4})(\d{3}[\dx])", "{}-{}")
+clean_pmid: Final = _matcher(r"([1-9]\d{0,8})", "{}")
+clean_pmcid: Final = _matcher(r"(?:PMC)?([1-9]\d{0,8})", "PMC{}")
+
+
 # ---- Works and plain dicts ----
 
-RETRACTION_STATUSES: Final = (
-    "retracted",
-    "removed",
-    "withdrawn",
-    "partially_retracted",
-    "expression_of_concern",
-)  # the gravest first
+#: The gravest first.
+RETRACTION_STATUSES: Final = ("retracted", "removed", "withdrawn", "partially_retracted", "expression_of_concern")
 VERSIONS: Final = ("publishedVersion", "acceptedVersion", "submittedVersion")
 OA_STATUSES: Final = frozenset({"gold", "diamond", "hybrid", "bronze", "green", "closed"})
-_LINE_FIELDS: Final = (
-    "title", "container_title", "volume", "issue", "article_number", "publisher", "license", "subtitle",
-    "original_title", "institution", "event", "edition", "series", "season", "language", "primary_class", "comment",
-    "journal_ref",
-)  # fmt: skip
-#: The fields of `metadata` (spec §3.1), in its order; the second row only where known.
-_METADATA_FIELDS: Final = (
-    "type", "title", "authors", "year", "date", "container_title", "volume", "issue", "pages", "article_number",
-    "publisher", "abstract", "doi", "arxiv_id", "arxiv_version", "pmid", "pmcid", "license", "url", "retraction",
-    "relations", "cited_by_count",
-)  # fmt: skip
-_MORE_METADATA: Final = (
-    "editors", "subtitle", "original_title", "institution", "event", "edition", "series", "season", "isbn", "issn",
-    "language", "primary_class", "comment", "journal_ref",
-)  # fmt: skip
-
-
-def as_plain(value: object) -> object:
-    """Turn a record or part of one into dicts and lists, without what is unknown."""
-    if isinstance(value, tuple):
-        return [as_plain(item) for item in value]
-    if is_dataclass(value) and not isinstance(value, type):
-        named = ((item.name, getattr(value, item.name)) for item in fields(value))
-        return {name: as_plain(inner) for name, inner in named if inner is not None and inner not in ("", ())}
-    return value
 
 
 def work_to_dict(work: Work) -> dict[str, Any]:
     """Render a work as dicts and lists for JSON and TOML; what is unknown is left out."""
-    return as_dict(as_plain(work))
+    return as_dict(_plain(work))
 
 
-def work_from_dict(data: object) -> Work:
-    """Read a work back, also from a record edited by hand: text is cleaned again, wrong types are dropped."""
-    raw = as_dict(data)
-    date = parse_date(raw.get("date")) or iso_date(raw.get("year"))
-    values: dict[str, Any] = {name: clean_line(raw.get(name)) for name in _LINE_FIELDS}
-    return Work(
-        **values,
-        **_numbers_from_dict(raw),
-        type=_slug(raw.get("type")),
-        date=date,
-        year=int(date[:4]) if date else None,
-        pages=clean_pages(raw.get("pages")),
-        abstract=clean_text(raw.get("abstract")),
-        url=clean_url(raw.get("url")),
-        authors=_each(raw.get("authors"), _author_from_dict),
-        editors=_each(raw.get("editors"), _author_from_dict),
-        retraction=_retraction_from_dict(raw.get("retraction")),
-        relations=_each(raw.get("relations"), _relation_from_dict),
-        locations=_each(raw.get("locations"), _location_from_dict),
-        oa_status=_one_of(raw.get("oa_status"), OA_STATUSES),
-    )
-
-
-def _numbers_from_dict(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the identifiers and counts of a work."""
-    version, cited = as_int(raw.get("arxiv_version")), as_int(raw.get("cited_by_count"))
-    return {
-        "doi": clean_doi(raw.get("doi")),
-        "arxiv_id": clean_line(raw.get("arxiv_id"), 40),
-        "arxiv_version": version if version and version > 0 else None,
-        "pmid": _matching(raw.get("pmid"), r"[1-9]\d{0,8}"),
-        "pmcid": _matching(raw.get("pmcid"), r"PMC[1-9]\d{0,8}"),
-        "cited_by_count": cited if cited is not None and cited >= 0 else None,
-        "isbn": _each(raw.get("isbn"), clean_isbn),
-        "issn": _each(raw.get("issn"), clean_issn),
-    }
-
-
-def _each(value: object, read: Callable[[Any], T | None]) -> tuple[T, ...]:
-    """Read every element of a list, once each in order of appearance where equal ones cannot be meant."""
-    found = [item for item in map(read, as_list(value)) if item is not None]
-    return tuple(found) if read is _author_from_dict else tuple(dict.fromkeys(found))
-
-
-def _one_of(value: object, known: Collection[str]) -> str | None:
-    return value if isinstance(value, str) and value in known else None
-
-
-def _slug(value: object) -> str | None:
-    text = (clean_line(value, 40) or "").lower().replace("_", "-").replace(" ", "-")
-    return text if re.fullmatch(r"[a-z][a-z0-9-]*", text) else None
-
-
-def _matching(value: object, pattern: str) -> str | None:
-    text = (clean_line(value, 40) or "").upper()
-    return text if re.fullmatch(pattern, text) else None
-
-
-def clean_doi(value: object) -> str | None:
-    """Return a DOI as registries name it: no prefix, ASCII letters small; None for anything else."""
-    text = _visible(as_text(value) or "").strip()
-    text = re.sub(r"(?i)^(?:doi:\s*|https?://(?:dx\.)?doi\.org/)", "", text)
-    if not re.fullmatch(r"10\.\d[\d.]*/\S{1,240}", text):
-        return None
-    return _fold_letters(text)
-
-
-def clean_issn(value: object) -> str | None:
-    """Return an ISSN as 1234-567X, also from an address that ends in one."""
-    match = re.search(r"(?:^|/)(\d{4})-?(\d{3}[\dXx])$", (as_text(value) or "").strip())
-    return f"{match[1]}-{match[2].upper()}" if match else None
-
-
-def clean_isbn(value: object) -> str | None:
-    """Return an ISBN without hyphens, also from an address that ends in one."""
-    digits = re.sub(r"[\s-]", "", (as_text(value) or "").rpartition("/")[2])
-    return digits.upper() if re.fullmatch(r"(?:97[89])?\d{9}[\dXx]", digits) else None
-
-
-def _author_from_dict(value: object) -> Author | None:
-    """Read a name back as it was written; a bare string is a name in one string."""
-    if isinstance(value, str):
-        return parse_name(value)
-    part = as_dict(value)
-    author = Author(*(_clean_name(part.get(name)) for name in ("family", "given", "particle", "suffix", "literal")))
-    if author.family:
-        return replace(author, literal="")
-    text = author.literal or author.given
-    return Author(literal=text) if text else None
-
-
-def _retraction_from_dict(value: object) -> Retraction | None:
-    part = as_dict(value)
-    status = _one_of(part.get("status"), RETRACTION_STATUSES)
-    if status is None:
-        return None
-    return Retraction(
-        status, clean_doi(part.get("notice_doi")), clean_line(part.get("source"), 60), parse_date(part.get("date"))
-    )
-
-
-def _relation_from_dict(value: object) -> Relation | None:
-    part = as_dict(value)
-    kind, ref = _slug(part.get("kind")), clean_line(part.get("ref"), 300)
-    return Relation(kind, ref) if kind and ref else None
-
-
-def _location_from_dict(value: object) -> Location | None:
-    part = as_dict(value)
-    source, pdf, page = (
-        clean_line(part.get("source"), 60),
-        clean_url(part.get("pdf_url")),
-        clean_url(part.get("landing_page_url")),
-    )
-    if not source or not (pdf or page):
-        return None
-    return Location(source, pdf, page, clean_line(part.get("license")), _one_of(part.get("version"), VERSIONS))
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if not isinstance(value, Work | Author | Retraction | Relation | Location):
+        return value
+    known = ((name, getattr(value, name)) for name in value.__annotations__)
+    return {name: _plain(inner) for name, inner in known if inner is not None and inner not in ("", ())}
 
 
 def metadata_of(work: Work) -> dict[str, Any]:
     """Render the `metadata` object of an answer (spec §3.1): its fields or null, others only where known."""
-    plain = work_to_dict(work)
-    metadata: dict[str, Any] = {name: plain.get(name) for name in _METADATA_FIELDS}
-    metadata["authors"] = metadata["authors"] or []
-    metadata["relations"] = metadata["relations"] or []
-    if work.retraction:
-        metadata["retraction"] = {item.name: getattr(work.retraction, item.name) for item in fields(Retraction)}
-    return metadata | {name: plain[name] for name in _MORE_METADATA if name in plain}
+    plain, names = work_to_dict(work), list(Work.__annotations__)
+    always, more = names[: names.index("editors")], names[names.index("editors") : names.index("oa_status")]
+    metadata = {name: plain.get(name) for name in always} | {name: plain[name] for name in more if name in plain}
+    metadata |= {name: plain.get(name, []) for name in ("authors", "relations")}
+    return metadata | {"retraction": asdict(work.retraction) if work.retraction else None}
 
 
-def merge_works(primary: Work, *others: Work) -> Work:
-    """Fill what `primary` does not know from the others, in their order.
+def work_from_dict(data: object) -> Work:
+    """Make a work of what a record, a pack or a source says of its fields: all is cleaned, wrong types are dropped."""
+    raw = as_dict(data)
+    values = {name: clean(raw[name]) for name, clean in _CLEANERS.items() if raw.get(name) is not None}
+    date = values.get("date") or iso_date(raw.get("year"))
+    return Work(**values | {"date": date, "year": int(date[:4]) if date else None})
 
-    Unknown never overwrites known (spec §4). Relations and locations are united; the gravest retraction stays.
-    """
-    works = (primary, *others)
-    values = {item.name: getattr(primary, item.name) for item in fields(Work)}
-    for name, value in values.items():
-        if value in (None, ()):
-            values[name] = next((known for work in others if (known := getattr(work, name)) not in (None, ())), value)
-    dated = next((work for work in works if work.date or work.year), primary)
-    versioned = next((work for work in works if work.arxiv_id), primary)
-    values.update(date=dated.date, year=dated.year, arxiv_id=versioned.arxiv_id, arxiv_version=versioned.arxiv_version)
-    values["retraction"] = gravest([work.retraction for work in works if work.retraction])
-    values["relations"] = tuple(dict.fromkeys(relation for work in works for relation in work.relations))
-    values["locations"] = unite_locations([location for work in works for location in work.locations])
-    return Work(**values)
+
+def _slug(value: object) -> str | None:
+    text = re.sub(r"[\s_]+", "-", (clean_line(value, 40) or "").lower())
+    return text if re.fullmatch(r"[a-z][a-z0-9-]*", text) else None
+
+
+def _one_of(known: Collection[str]) -> Callable[[object], str | None]:
+    return lambda value: value if isinstance(value, str) and value in known else None
+
+
+def _at_least(least: int) -> Callable[[object], int | None]:
+    return lambda value: number if (number := as_int(value)) is not None and number >= least else None
+
+
+def _each(read: Callable[[Any], T | None]) -> Callable[[object], tuple[T, ...]]:
+    """Make a reader of lists: every element that can be read."""
+    return lambda value: tuple(item for item in map(read, as_list(value)) if item is not None)
+
+
+def _numbers(read: Callable[[object], str | None]) -> Callable[[object], tuple[str, ...]]:
+    """Make a reader of ISBNs and ISSNs in lists or in one string, each once."""
+
+    def read_all(value: object) -> tuple[str, ...]:
+        text = ";".join(as_text(item) or "" for item in as_list(value))
+        return tuple(dict.fromkeys(filter(None, map(read, re.split("[,;]", text)))))
+
+    return read_all
+
+
+def _part(record: Callable[..., T], needed: int, **cleaners: Callable[[object], Any]) -> Callable[[object], T | None]:
+    """Make a reader of one nested record; None where one of its first `needed` fields is missing."""
+    names = record.__annotations__
+
+    def read(value: object) -> T | None:
+        values = [cleaners.get(name, clean_line)(as_dict(value).get(name)) for name in names]
+        return record(*values) if all(values[:needed]) else None
+
+    return read
 
 
 def gravest(retractions: Sequence[Retraction]) -> Retraction | None:
@@ -1653,14 +1398,47 @@ def unite_locations(locations: Sequence[Location]) -> tuple[Location, ...]:
     for location in locations:
         key = (location.pdf_url or location.landing_page_url or "").rstrip("/").lower()
         known = united.get(key, location)
-        united[key] = replace(
-            known,
-            landing_page_url=known.landing_page_url or location.landing_page_url,
-            license=known.license or location.license,
-            version=known.version or location.version,
-        )
-    pages = {location.landing_page_url for location in united.values() if location.pdf_url}
+        gaps = [name for name in ("landing_page_url", "license", "version") if not getattr(known, name)]
+        united[key] = replace(known, **{name: getattr(location, name) for name in gaps})
+    pages = {None, *(location.landing_page_url for location in united.values() if location.pdf_url)}
     return tuple(location for location in united.values() if location.pdf_url or location.landing_page_url not in pages)
+
+
+_read_notices: Final = _each(
+    _part(Retraction, 1, status=_one_of(RETRACTION_STATUSES), notice_doi=clean_doi, date=parse_date)
+)
+_read_relations: Final = _each(_part(Relation, 2, kind=_slug))
+_read_locations: Final = _each(
+    _part(
+        Location, 1, pdf_url=clean_url, landing_page_url=clean_url, license=normalise_license, version=_one_of(VERSIONS)
+    )
+)
+#: How the fields of a work are cleaned, whoever says them.
+_CLEANERS: Final[Mapping[str, Callable[[object], Any]]] = {
+    **dict.fromkeys(Work.__annotations__, clean_line),
+    "type": _slug, "authors": _each(read_author), "editors": _each(read_author), "date": parse_date,
+    "pages": clean_pages, "abstract": clean_text, "doi": clean_doi, "arxiv_version": _at_least(1), "pmid": clean_pmid,
+    "pmcid": clean_pmcid, "license": normalise_license, "url": clean_url,
+    "retraction": lambda value: gravest(_read_notices(value)),
+    "relations": lambda value: tuple(dict.fromkeys(_read_relations(value))), "cited_by_count": _at_least(0),
+    "isbn": _numbers(clean_isbn), "issn": _numbers(clean_issn), "oa_status": _one_of(OA_STATUSES),
+    "locations": lambda value: unite_locations(_read_locations(value)),
+}  # fmt: skip
+
+
+def merge_works(primary: Work, *others: Work) -> Work:
+    """Fill what `primary` does not know from the others, in their order; unknown never overwrites known (spec §4)."""
+    works = (primary, *others)
+    values: dict[str, Any] = {}
+    for work in reversed(works):
+        values |= {f.name: known for f in fields(Work) if (known := getattr(work, f.name)) not in (None, ())}
+    dated = next((work for work in works if work.date or work.year), primary)
+    versioned = next((work for work in works if work.arxiv_id), primary)
+    values.update(date=dated.date, year=dated.year, arxiv_id=versioned.arxiv_id, arxiv_version=versioned.arxiv_version)
+    values["retraction"] = gravest([work.retraction for work in works if work.retraction])
+    values["relations"] = tuple(dict.fromkeys(relation for work in works for relation in work.relations))
+    values["locations"] = unite_locations([location for work in works for location in work.locations])
+    return Work(**values)
 
 
 # ############################################################################
@@ -4340,6 +4118,7 @@ if TYPE_CHECKING:
 MAX_NESTING: Final = 64
 MAX_RELATIONS: Final = 200
 
+#: A work, and what its registry should have said of it and did not.
 Parsed = tuple[Work, list[str]]
 Answers = dict[str, "Parsed | DoigetError"]  # by ref or DOI; an error is that of the request it was asked in
 
@@ -4360,217 +4139,187 @@ def parse_json(body: bytes) -> object:
     return value
 
 
-def _check_nesting(value: object) -> None:
-    """Refuse values nested too deep.
+def parse_xml(body: bytes) -> Element:
+    """Read an XML body; names keep their namespace. Raises NETWORK_ERROR (bad_body, intercepted)."""
+    if re.match(rb"(?i)[\s\xef\xbb\xbf]*<(?:!doctype\s+)?html", body[:500]):
+        raise DoigetError("intercepted", "A web page came where XML was expected.")
+    from xml.etree.ElementTree import XML, ParseError, TreeBuilder, XMLParser
 
-    SECURITY: what walks such a value later must not run out of stack.
-    """
-    level = [value]
+    class Builder(TreeBuilder):
+        def doctype(self, *_: object) -> None:  # SECURITY: no document type, so no entities to expand or fetch
+            raise DoigetError("bad_body", "The body declares a document type.")
+
+    try:
+        root = XML(body, XMLParser(target=Builder()))  # noqa: S314 - see Builder
+    except (ParseError, LookupError, ValueError) as error:
+        raise DoigetError("bad_body", "The body is not well-formed XML.") from error
+    _check_nesting(root)
+    return root
+
+
+def _check_nesting(value: Any) -> None:
+    # SECURITY: what walks such a value later must not run out of stack.
+    level = [[value]]
     for _ in range(MAX_NESTING + 1):
-        level = [
-            inner
-            for item in level
-            if isinstance(item, dict | list)
-            for inner in (item.values() if isinstance(item, dict) else item)
-        ]
+        inside = (inner for item in level for inner in (item.values() if isinstance(item, dict) else item))
+        level = [inner for inner in inside if not isinstance(inner, str | int | float | None)]
         if not level:
             return
     raise DoigetError("bad_body", "The body is nested too deep.")
 
 
-def parse_xml(body: bytes) -> Element:
-    """Read an XML body into an element whose names carry no namespace. Raises NETWORK_ERROR (bad_body, intercepted)."""
-    if re.match(rb"(?i)[\s\xef\xbb\xbf]*<(?:!doctype\s+)?html", body[:500]):
-        raise DoigetError("intercepted", "A web page came where XML was expected.")
-    from xml.etree.ElementTree import TreeBuilder
-    from xml.parsers import expat
-
-    builder, depth = TreeBuilder(), [0]
-
-    def start(name: str, attributes: dict[str, str]) -> None:
-        depth[0] += 1
-        if depth[0] > MAX_NESTING:
-            raise DoigetError("bad_body", "The body is nested too deep.")
-        builder.start(name.rpartition(" ")[2], attributes)
-
-    def end(name: str) -> None:
-        depth[0] -= 1
-        builder.end(name.rpartition(" ")[2])
-
-    def refuse(*_: object) -> None:
-        raise DoigetError("bad_body", "The body declares a document type.")
-
-    parser = expat.ParserCreate(namespace_separator=" ")
-    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, builder.data
-    parser.StartDoctypeDeclHandler = refuse  # SECURITY: no document type, so no entities to expand or fetch
-    try:
-        parser.Parse(body, True)  # noqa: FBT003 - expat takes no keywords
-        return builder.close()
-    except (expat.ExpatError, LookupError, ValueError, AssertionError) as error:
-        raise DoigetError("bad_body", "The body is not well-formed XML.") from error
-
-
 # ---- What several sources share ----
 
-#: What the other registries' words for a type are in ours.
-DATACITE_TYPES: Final[Mapping[str, str]] = {
-    "audiovisual": "audiovisual", "book": "book", "bookchapter": "book-chapter", "collection": "collection",
-    "computationalnotebook": "software", "conferencepaper": "proceedings-article",
-    "conferenceproceeding": "proceedings", "datapaper": "journal-article", "dataset": "dataset",
-    "dissertation": "dissertation", "image": "image", "journal": "journal", "journalarticle": "journal-article",
-    "peerreview": "peer-review", "poster": "presentation", "preprint": "preprint", "presentation": "presentation",
-    "report": "report", "software": "software", "sound": "audiovisual", "standard": "standard",
-}  # fmt: skip
-#: DataCite's free-text resourceType, read only where resourceTypeGeneral says no more than Text.
-DATACITE_TEXTS: Final = (
-    (r"blog", "blog-post"),
-    (r"^article$", "journal-article"),
-    (r"preprint", "preprint"),
-    (r"book\s*chapter|chapter", "book-chapter"),
-    (r"conference|proceeding", "proceedings-article"),
-    (r"thesis|dissertation", "dissertation"),
-    (r"journal\s*article|research\s*article|scholarlyarticle", "journal-article"),
-    (r"report|working\s*paper", "report"),
-    (r"presentation|poster|slides|lecture", "presentation"),
-    (r"review|referee", "peer-review"),
-    (r"\bbook|monograph", "book"),
-    (r"entry", "reference-entry"),
+#: Types by the words of DataCite, OpenAlex, CSL and Crossref's posted content that are not ours already.
+_TYPES: Final = table("""
+    article-journal=journal-article article-magazine=journal-article article-newspaper=journal-article
+    blog=blog-post chapter=book-chapter computational-notebook=software conference-paper=proceedings-article
+    conference-proceeding=proceedings data-paper=journal-article editorial=journal-article entry=reference-entry
+    entry-dictionary=reference-entry entry-encyclopedia=reference-entry erratum=journal-article graphic=image
+    letter=journal-article libguides=other manuscript=other motion-picture=audiovisual
+    paper-conference=proceedings-article paratext=other periodical=journal post-weblog=blog-post poster=presentation
+    retraction=journal-article review=journal-article song=audiovisual sound=audiovisual speech=presentation
+    supplementary-materials=component thesis=dissertation webpage=other working-paper=report
+""")
+#: DataCite's general types that say what a work is; below them, patterns for its free text where they do not.
+_DATACITE_TYPES: Final = table(
+    "audiovisual book book-chapter collection computational-notebook conference-paper conference-proceeding data-paper "
+    "dataset dissertation image journal journal-article peer-review poster preprint presentation report software sound "
+    "standard"
 )
-OPENALEX_TYPES: Final[Mapping[str, str]] = {
-    "article": "journal-article", "conference-paper": "proceedings-article", "editorial": "journal-article",
-    "erratum": "journal-article", "letter": "journal-article", "libguides": "other", "paratext": "other",
-    "retraction": "journal-article", "review": "journal-article", "supplementary-materials": "component",
-}  # fmt: skip
-CSL_TYPES: Final[Mapping[str, str]] = {
-    "article": "other", "article-journal": "journal-article", "chapter": "book-chapter", "entry": "reference-entry",
-    "entry-dictionary": "reference-entry", "entry-encyclopedia": "reference-entry", "graphic": "image",
-    "manuscript": "other", "motion_picture": "audiovisual", "paper-conference": "proceedings-article",
-    "periodical": "journal", "post-weblog": "blog-post", "review": "journal-article", "song": "audiovisual",
-    "speech": "presentation", "thesis": "dissertation", "webpage": "other", "article-magazine": "journal-article",
-    "article-newspaper": "journal-article",
-}  # fmt: skip
-POSTED_TYPES: Final[Mapping[str, str]] = {
-    "preprint": "preprint", "dissertation": "dissertation", "report": "report", "working_paper": "report",
-    "blog": "blog-post",
-}  # fmt: skip
-_IN_CONTAINER: Final = frozenset({"journal-article", "book-chapter", "proceedings-article"})
-_IN_BOOK: Final = frozenset(
-    {"book-chapter", "book-section", "book-part", "reference-entry", "proceedings-article", "other"}
-)
-_WHOLE_BOOK: Final = frozenset(
-    {"book", "monograph", "edited-book", "reference-book", "proceedings", "report", "dissertation"}
-)
-_AUTHORLESS: Final = frozenset(
-    {"journal", "journal-issue", "journal-volume", "proceedings", "component", "standard", "book-series", "book-set"}
-)
+_DATACITE_TEXTS: Final = (
+    ("blog", "blog-post"), ("^article$|journal.?article|research.?article|scholarlyarticle|^jour$", "journal-article"),
+    ("preprint", "preprint"), ("chapter|^chap$", "book-chapter"), ("conference|proceeding", "proceedings-article"),
+    ("thesis|dissertation|^thes$", "dissertation"), ("report|working.?paper", "report"),
+    ("presentation|poster|slides|lecture", "presentation"), ("review|referee", "peer-review"),
+    (r"\bbook|monograph", "book"), ("entry", "reference-entry"),
+)  # fmt: skip
+_IN_CONTAINER: Final = ("journal-article", "book-chapter", "proceedings-article")
+_IN_BOOK: Final = r"book-(?:chapter|section|part)|reference-entry|proceedings-article|other"
+_WHOLE_BOOK: Final = r"(?:edited-|reference-)?book|monograph|proceedings|report|dissertation"
+_AUTHORLESS: Final = r"journal(?:-issue|-volume)?|proceedings|component|standard|book-se(?:t|ries)"
 _SERIES_WORDS: Final = (
     r"(?i)\b(?:series|lecture notes|monographs|studies in|briefs|library|symposia|advances in|progress in|topics in)\b"
 )
 _NO_PUBLISHER: Final = r"(?i)\(:[a-z]{2,6}\)|unpublished|\[?s\.\s?n\.\]?|unknown|n/a|none|not available|[\W_]*"
-_FOOTNOTE_MARK: Final = r"(?:(?<=\s)|(?<=[^\W\d_A-Z]{4}))[*†‡§¶]+$"
+#: Notices by the words of Crossref and MEDLINE.
+_NOTICES: Final = table("""
+    retraction=retracted retracted-and-republished=retracted removal=removed withdrawal=withdrawn
+    partial-retraction=partially_retracted expression-of-concern=expression_of_concern
+""")
+#: Relations by the words of DataCite and MEDLINE that Crossref has others for.
+_RELATION_WORDS: Final = table("""
+    reviews=is-review-of is-reviewed-by=has-review obsoletes=replaces is-obsoleted-by=is-replaced-by
+    preprint-of=is-preprint-of preprint-in=has-preprint update-of=is-new-version-of update-in=has-new-version
+""")
+_CITING: Final = r"cite|references|referenced|basis-for|based-on|requires|required|compile|metadata|collect|other"
+
+
+def kebab(value: object) -> str:
+    """Write a name as Crossref does: DataCite's `IsVersionOf` is `is-version-of`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|[\s_]+", "-", (as_text(value) or "").strip()).lower()
+
+
+def pick(raw: object, paths: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a JSON value holds at each of the paths."""
+    return {name: dig(raw, path) for name, path in paths.items()}
 
 
 def clean_title(value: object) -> str | None:
-    """Return a title as one clean line, without the footnote mark some publishers register at its end.
-
-    The star of `Sgr A*` stays: a mark goes only after a space or after a longer word in small letters.
-    """
-    text = clean_line(value)
-    return (
-        (re.sub(_FOOTNOTE_MARK, "", text).strip() or text).removesuffix(" /") if text else None
-    )  # " /": library catalogues
+    """Return a title as one clean line, without the footnote mark or catalogue's slash some register at its end."""
+    # The star of `Sgr A*` stays: a mark goes only after a space or after a longer word in small letters.
+    text = clean_line(value) or ""
+    return re.sub(r"(?:(?<=\s)|(?<=[^\W\d_A-Z]{4}))[*†‡§¶]+$|\s/$", "", text).strip() or text or None
 
 
 def clean_publisher(value: object) -> str | None:
-    """Return a publisher's name; None for placeholders such as `(:unav)` and `[s.n.]`."""
-    text = clean_line(value["name"] if isinstance(value, dict) and "name" in value else value)
-    return None if text is None or re.fullmatch(_NO_PUBLISHER, text) else text.rstrip(" ,;")
-
-
-def year_of(date: str | None) -> int | None:
-    """Return the year of an ISO date."""
-    return int(date[:4]) if date else None
+    """Return the first name of a publisher or institution; None for placeholders such as `(:unav)` and `[s.n.]`."""
+    names = ((clean_line(dig(item, "name") or item) or "").rstrip(" ,;") for item in as_list(value))
+    return next((name for name in names if not re.fullmatch(_NO_PUBLISHER, name)), None)
 
 
 def lacks(work: Work, registry: str) -> list[str]:
     """List what a registry should have said of a work of this type and did not, as warnings."""
-    missing = []
-    if work.title is None:
-        missing.append("title")
-    if not work.authors and not work.editors and work.type not in _AUTHORLESS:
-        missing.append("authors")
-    if work.container_title is None and work.type in _IN_CONTAINER:
-        missing.append("container title")
-    if work.year is None:
-        missing.append("year")
-    return [f"{name} missing at {registry}" for name in missing]
+    missing = {
+        "title": work.title is None,
+        "authors": not work.authors and not work.editors and not re.fullmatch(_AUTHORLESS, work.type or ""),
+        "container title": work.container_title is None and work.type in _IN_CONTAINER,
+        "year": work.year is None,
+    }
+    return [f"{name} missing at {registry}" for name, is_missing in missing.items() if is_missing]
 
 
-def canonical_ref(value: object) -> str | None:
-    """Return the canonical ref inside a text or address; None where there is none."""
-    text = as_text(value)
-    if not text or not text.strip():
-        return None
+def _parsed(registry: str, values: dict[str, Any]) -> Parsed:
+    """Make a work of what a registry says; an arXiv copy is its preprint, or the work itself if it has no DOI."""
+    title = clean_title(values.get("title"))
+    for name in ("subtitle", "original_title"):  # of these the first that is another title
+        others = map(clean_title, as_list(values.get(name)))
+        values[name] = next((text for text in others if text not in (None, title)), None)
+    kind, publisher = kebab(values.get("type")), clean_publisher(values.get("publisher"))
+    work = work_from_dict(values | {"type": _TYPES.get(kind, kind), "title": title, "publisher": publisher})
+    urls = [url for copy in work.locations for url in (copy.pdf_url, copy.landing_page_url) if url]
+    ids = list(filter(None, (_arxiv_id(url) for url in urls if re.match(r"https://(?:[\w-]+\.)*arxiv\.org/", url))))
+    own = _arxiv_id(work.doi) or (ids[0] if ids and work.doi is None else None)
+    preprints = () if own else (Relation("has-preprint", f"arXiv:{name}") for name in ids)
+    relations = tuple(dict.fromkeys((*work.relations, *preprints)))[:MAX_RELATIONS]
+    return replace(work, arxiv_id=own, relations=relations), lacks(work, registry)
+
+
+def _ref(value: object) -> Ref | None:
+    """Return the identifier inside a text or address."""
     try:
-        return str(parse_ref(text[:2000]))
+        return parse_ref((as_text(value) or "")[:2000])
     except DoigetError:
         return None  # an identifier we do not read is no identifier for us
 
 
-def _relations(pairs: Sequence[tuple[str, str | None]], own: Sequence[str | None] = ()) -> tuple[Relation, ...]:
-    """Keep relations to other works we can name, each once."""
-    named = [Relation(kind, ref) for kind, ref in pairs if ref and ref not in own]
-    return tuple(dict.fromkeys(named))[:MAX_RELATIONS]
+def _arxiv_id(value: object) -> str | None:
+    ref = _ref(value)
+    return ref.id if ref and ref.kind is RefKind.ARXIV else None
 
 
-def _first_named(values: Sequence[object]) -> str | None:
-    """Return the first name among dicts with a `name`, or plain strings."""
-    names = (clean_publisher(value) for value in values)
-    return next((name for name in names if name), None)
+def _landing_page(url: object, doi: str | None) -> str | None:
+    """Name the landing page by its lasting address: doi.org's, where the registry gives no other."""
+    page = clean_url(url) or (f"https://doi.org/{quote_doi(doi)}".replace("%2F", "/") if doi else None)
+    return page and page.replace("https://dx.doi.org/", "https://doi.org/")
 
 
-def _each_text(value: object) -> list[str]:
-    """Return the clean lines of a string or a list of strings."""
-    return [text for text in map(clean_line, as_list(value)) if text]
+def _relations(found: Iterable[Sequence[object]], doi: str | None) -> list[dict[str, str]]:
+    """Read relations (kind, type of identifier, identifier) to works we can name; citations are left to the graph."""
+    relations = []
+    for word, id_type, value in found:
+        kind, text, prefix = kebab(word), (as_text(value) or "").strip(), (as_text(id_type) or "").lower()
+        if prefix in {"uri", "url"} and re.match(r"https?://(?:(?:dx\.)?doi\.org|(?:www\.)?arxiv\.org)/", text):
+            prefix = "doi"
+        bare = re.match(r"\d{4}\.\d|[a-z-]+(?:\.\w+)?/\d|\d+$", text)
+        ref = _ref(f"{prefix}:{text}" if bare else text) if prefix in {"doi", "arxiv", "pmid", "pmcid"} else None
+        if ref and str(ref) not in (doi, str(_ref(doi))) and not re.search(_CITING, kind):
+            relations.append({"kind": _RELATION_WORDS.get(kind, kind), "ref": str(ref)})
+    return relations
 
 
-def _arxiv_id_of(ref: str | None) -> str | None:
-    """Return the arXiv id of a canonical ref, without its version."""
-    return re.sub(r"v\d+$", "", ref.removeprefix("arXiv:")) if ref and ref.startswith("arXiv:") else None
+def _notice(kind: object, doi: object, source: object, date: object) -> dict[str, object]:
+    status = _NOTICES.get(kebab(kind).removesuffix("-in"))
+    return {"status": status, "notice_doi": doi, "source": source, "date": date}
 
 
-def _with_preprint(work: Work, named: object = None) -> Work:
-    """Note arXiv copies, `named` or among the locations: the work's own id if it is that preprint, else a relation."""
-    urls = [url for location in work.locations for url in (location.pdf_url, location.landing_page_url) if url]
-    refs = [canonical_ref(url) for url in urls if re.match(r"https://(?:[\w-]+\.)*arxiv\.org/", url)]
-    refs = [canonical_ref(f"arXiv:{as_text(named)}"), *refs] if as_text(named) else refs
-    ids = list(dict.fromkeys(filter(None, map(_arxiv_id_of, refs))))
-    own = _arxiv_id_of(canonical_ref(work.doi))
-    if own or (ids and work.doi is None):
-        return replace(work, arxiv_id=own or ids[0])
-    relations = dict.fromkeys((*work.relations, *(Relation("has-preprint", f"arXiv:{name}") for name in ids)))
-    return replace(work, relations=tuple(relations))
+def _page_range(pages: object) -> str | None:
+    """Join first and last page; what is no page (whole sentences are registered there) ends it."""
+    cleaned = (clean_pages(page) or "" for page in as_list(pages))
+    likely = itertools.takewhile(lambda page: re.fullmatch(r"[\w.:()-]*\d[\w.:()-]*|[ivxlc]+", page), cleaned)
+    return "-".join(dict.fromkeys(likely)) or None
 
 
 # ---- Crossref, and CSL-JSON from other agencies ----
 
-_DATE_FIELDS: Final = (
-    "issued",
-    "published-print",
-    "published-online",
-    "published",
-    "published-other",
-    "posted",
-    "approved",
-    "content-created",
-)
-_UPDATES: Final[Mapping[str, str]] = {
-    "retraction": "retracted", "removal": "removed", "withdrawal": "withdrawn",
-    "partial_retraction": "partially_retracted", "expression_of_concern": "expression_of_concern",
-}  # fmt: skip
-_CITING: Final = frozenset(
-    {"cites", "references", "is-cited-by", "is-referenced-by", "is-basis-for", "based-on-data", "is-based-on"}
-)
+_CROSSREF: Final = table("""
+    title=title+original-title subtitle original_title=original-title+title authors=author editors=editor doi=DOI
+    volume issue pages=page article_number=article-number abstract language edition=edition-number|edition
+    season=issued.season event=event.name|event|event-title isbn=ISBN issn=ISSN
+    cited_by_count=is-referenced-by-count pmid=PMID pmcid=PMCID publisher=publisher+institution+standards-body
+    institution=institution+standards-body
+    date=issued+published-print+published-online+published+published-other+posted+approved+content-created
+""")
 
 
 def parse_crossref(item: object, today: str | None = None) -> Parsed | None:
@@ -4578,239 +4327,70 @@ def parse_crossref(item: object, today: str | None = None) -> Parsed | None:
 
     `today` (ISO) is the day licences are judged on. A notice (`update-to`) is not itself retracted; `updated-by` is.
     """
-    raw = as_dict(item)
-    if isinstance(raw.get("message"), dict):
-        raw = raw["message"]
-    if not any(name in raw for name in ("DOI", "title", "author", "issued", "type")):
-        return None
-    return _parse_registered(raw, "Crossref", _crossref_type(raw), today)
+    raw = dig(item, "message") or item
+    return _parse_registered(raw, "Crossref", today) if dig(raw, "DOI|title|author|issued|type") else None
 
 
 def parse_csl(item: object, today: str | None = None) -> Parsed | None:
     """Read CSL-JSON as doi.org's agencies send it; titles may be strings or lists, types CSL's or Crossref's."""
-    raw = as_dict(item)
-    if not any(name in raw for name in ("DOI", "title", "author", "issued")):
-        return None
-    kind = CSL_TYPES.get(as_text(raw.get("type")) or "") or _crossref_type(raw)
-    return _parse_registered(raw, "the agency", kind, today)
+    return _parse_registered(item, "the agency", today) if dig(item, "DOI|title|author|issued") else None
 
 
-def _crossref_type(raw: Mapping[str, Any]) -> str | None:
-    """Name the type: Crossref's own word, but posted content is a preprint, a thesis or a blog post."""
-    kind = (as_text(raw.get("type")) or "").lower().strip()
-    if kind == "posted-content":
-        return POSTED_TYPES.get((as_text(raw.get("subtype")) or "").lower(), kind)
-    return re.sub(r"[\s_]+", "-", kind) if re.fullmatch(r"[a-z][a-z0-9 _-]{0,39}", kind) else None
+def _parse_registered(raw: Any, registry: str, today: str | None) -> Parsed:
+    kind, values, doi = kebab(raw.get("type")), pick(raw, _CROSSREF), clean_doi(raw.get("DOI"))
+    if kind == "posted-content" and dig(raw, "subtype") != "other":
+        kind = kebab(raw.get("subtype")) or kind
+    values["type"] = kind = "other" if kind == "article" else _TYPES.get(kind, kind)
+    values["institution"] = clean_publisher(values["institution"])
+    values["container_title"], values["series"] = _containers(raw, kind, values["institution"])
+    today = today or dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
+    values["license"] = _crossref_license(dicts(raw, "license"), today)
+    values["url"] = _landing_page(raw.get("URL"), doi)
+    related = ((kind, part) for kind in as_dict(raw.get("relation")) for part in dicts(raw["relation"], kind))
+    values["relations"] = _relations(((kind, part.get("id-type"), part.get("id")) for kind, part in related), doi)
+    values["retraction"] = [
+        _notice(part.get("type"), part.get("DOI"), dig(part, "source") or "publisher", part.get("updated"))
+        for part in dicts(raw, "updated-by")
+    ]
+    work, warnings = _parsed(registry, values)
+    stands_in = work.title and not clean_line(raw.get("title"))  # only the original title is registered
+    return work, [f"title missing at {registry}"] * bool(stands_in) + warnings
 
 
-def _parse_registered(raw: Mapping[str, Any], registry: str, kind: str | None, today: str | None) -> Parsed:
-    doi = clean_doi(raw.get("DOI"))
-    date = next((found for name in _DATE_FIELDS if (found := parse_date_parts(raw.get(name)))), None)
-    container, series = _containers(raw, kind)
-    work = Work(
-        **_titles(raw),
-        **_csl_numbers(raw),
-        type=kind,
-        doi=doi,
-        date=date,
-        year=year_of(date),
-        season=clean_line(as_dict(raw.get("issued")).get("season"), 20),
-        container_title=container,
-        series=series,
-        authors=_without_journal(csl_names(raw.get("author")), container),
-        editors=csl_names(raw.get("editor")),
-        publisher=clean_publisher(raw.get("publisher")) or _institution(raw),
-        institution=_institution(raw),
-        license=_crossref_license(raw.get("license"), today),
-        url=_doi_url(raw, doi),
-        relations=_crossref_relations(raw.get("relation"), doi),
-        retraction=_crossref_retraction(raw.get("updated-by")),
-        arxiv_id=_arxiv_id_of(canonical_ref(doi)),
-    )
-    stands_in = work.title is not None and not _each_text(raw.get("title"))  # only the original title is registered
-    return work, [f"title missing at {registry}"] * stands_in + lacks(work, registry)
-
-
-def _titles(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Name title, subtitle and the title in another language: `original-title`, or a second title."""
-    titles = [title for title in map(clean_title, as_list(raw.get("title"))) if title]
-    originals = [title for title in map(clean_title, as_list(raw.get("original-title"))) if title]
-    title, *others = (*titles, *originals, None)
-    subtitle = next(iter(_each_text(raw.get("subtitle"))), None)
-    other = next((text for text in [*originals, *others] if text != title), None)
-    return {"title": title, "subtitle": subtitle if subtitle != title else None, "original_title": other}
-
-
-def _csl_numbers(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """Read what CSL and Crossref call alike: where in the container, standard numbers, abstract, counts."""
-    event = raw.get("event") or raw.get("event-title")
-    return {
-        "volume": clean_line(raw.get("volume"), 60),
-        "issue": clean_line(raw.get("issue"), 60),
-        "pages": clean_pages(raw.get("page")),
-        "article_number": clean_line(raw.get("article-number"), 60),
-        "abstract": clean_text(raw.get("abstract")),
-        "language": clean_line(raw.get("language"), 20),
-        "edition": clean_line(raw.get("edition-number") or raw.get("edition"), 60),
-        "event": clean_line(as_dict(event).get("name") if isinstance(event, dict) else event),
-        "isbn": _numbers(raw.get("ISBN"), clean_isbn),
-        "issn": _numbers(raw.get("ISSN"), clean_issn),
-        "cited_by_count": _count(raw.get("is-referenced-by-count")),
-        "pmid": _pmid(raw.get("PMID")),
-        "pmcid": _pmcid(raw.get("PMCID")),
-    }
-
-
-def _numbers(value: object, clean: Callable[[object], str | None]) -> tuple[str, ...]:
-    found = [clean(part) for item in as_list(value) for part in re.split(r"[,;\s]+", as_text(item) or "")]
-    return tuple(dict.fromkeys(filter(None, found)))
-
-
-def _count(value: object) -> int | None:
-    number = as_int(value)
-    return number if number is not None and number >= 0 else None
-
-
-def _pmid(value: object) -> str | None:
-    match = re.search(r"(?:^|/|:)\s*([1-9]\d{0,8})/?$", (as_text(value) or "").strip())
-    return match[1] if match else None
-
-
-def _pmcid(value: object) -> str | None:
-    match = re.search(r"(?i)(?:^|/|:)\s*(?:PMC)?([1-9]\d{0,8})/?$", (as_text(value) or "").strip())
-    return f"PMC{match[1]}" if match else None
-
-
-def _containers(raw: Mapping[str, Any], kind: str | None) -> tuple[str | None, str | None]:
-    """Name what a work is part of, and the series of that.
-
-    Of a chapter's two container titles the registered order is series, then book; a series named last is recognised.
-    A whole book's one container is its series.
-    """
-    titles = list(dict.fromkeys(_each_text(raw.get("container-title"))))
-    series = next(iter(_each_text(raw.get("collection-title"))), None)
+def _containers(raw: object, kind: str, institution: str | None) -> tuple[str | None, str | None]:
+    """Name what a work is part of, and the series of that: a whole book's one container is its series."""
+    titles = list(dict.fromkeys(filter(None, map(clean_line, as_list(dig(raw, "container-title"))))))
+    series = clean_line(dig(raw, "collection-title"))
     if not titles and kind in {"preprint", "blog-post", "posted-content"}:
-        group = clean_line(raw.get("group-title"))  # a server, a blog, or (with a slash, and beside a server) a subject
+        group = clean_line(dig(raw, "group-title"))  # a server, a blog, or (with a slash, or beside a server) a subject
         group = group if group and "/" not in group else None
-        names = (group, _institution(raw)) if kind == "blog-post" else (_institution(raw), group)
-        return names[0] or names[1], series
-    if len(titles) > 1 and kind in _IN_BOOK:
+        return (group or institution if kind == "blog-post" else institution or group), series
+    if len(titles) > 1 and re.fullmatch(_IN_BOOK, kind):  # registered in the order series, book, or the other way
         swap = re.search(_SERIES_WORDS, titles[1]) and not re.search(_SERIES_WORDS, titles[0])
         return (titles[0], titles[1]) if swap else (titles[1], titles[0])
     container = titles[0] if titles else None
-    return container, series or (container if kind in _WHOLE_BOOK else None)
+    return container, series or (container if re.fullmatch(_WHOLE_BOOK, kind) else None)
 
 
-def _institution(raw: Mapping[str, Any]) -> str | None:
-    return _first_named([*as_list(raw.get("institution")), *as_list(raw.get("standards-body"))])
-
-
-def csl_names(value: object) -> tuple[Author, ...]:
-    """Read the names of CSL and Crossref: parts, `name` or `literal`; placeholders are left out."""
-    authors = []
-    for part in map(as_dict, as_list(value)):
-        particle = " ".join(_each_text([part.get("dropping-particle"), part.get("non-dropping-particle")]))
-        literal = part.get("name") or part.get("literal")
-        authors.append(make_author(part.get("family"), part.get("given"), particle, part.get("suffix"), literal))
-    return tuple(author for author in authors if author)
-
-
-def _without_journal(authors: tuple[Author, ...], container: str | None) -> tuple[Author, ...]:
-    """Mend notices that register the journal as a person: `Gastroenterology Research and Practice`."""
-    return tuple(
-        Author(literal=container) if container and display_name(author) == container else author for author in authors
-    )
-
-
-def _doi_url(raw: Mapping[str, Any], doi: str | None) -> str | None:
-    """Name the landing page by its lasting address: doi.org's, where the registry gives no other."""
-    url = clean_url(raw.get("URL"))
-    return (
-        re.sub(r"^https://dx\.doi\.org/", "https://doi.org/", url)
-        if url
-        else f"https://doi.org/{quote_path(doi)}"
-        if doi
-        else None
-    )
-
-
-def quote_path(doi: str) -> str:
-    """Percent-encode a DOI for an address, its slashes kept."""
-    return quote_doi(doi).replace("%2F", "/")
-
-
-def _crossref_license(value: object, today: str | None) -> str | None:
-    """Pick the licence readers have: of the version of record, else unspecified, in force today; CC first.
-
-    Licences for text mining and for manuscripts say nothing about the article (apis.md §1), under whatever label.
-    """
-    rights: list[tuple[bool, bool, str]] = []
-    for part in map(as_dict, as_list(value)):
-        label, url = as_text(part.get("content-version")) or "unspecified", as_text(part.get("URL")) or ""
-        name = normalise_license(url)
-        if label not in {"vor", "unspecified"} or not name or re.search(r"(?i)\btdm|text-and-data-mining", url):
-            continue
-        if (parse_date_parts(part.get("start")) or "") <= (today or _today()):
+def _crossref_license(parts: Iterable[Mapping[str, Any]], today: str) -> str | None:
+    """Pick the licence readers have (apis.md §1): of the version of record, else unspecified, in force; CC first."""
+    rights = []
+    for part in parts:
+        label, name = as_text(part.get("content-version")) or "unspecified", normalise_license(part.get("URL")) or "tdm"
+        is_current = (parse_date(part.get("start")) or "") <= today
+        if is_current and label in {"vor", "unspecified"} and not re.search(r"\btdm|text-and-data-mining", name):
             rights.append((not name.startswith("cc"), label != "vor", name))
     return min(rights)[2] if rights else None
 
 
-def _today() -> str:
-    import datetime as dt
-
-    return dt.datetime.now(tz=dt.timezone.utc).date().isoformat()
-
-
-def _crossref_relations(value: object, doi: str | None) -> tuple[Relation, ...]:
-    """Read `relation`: each kind with its targets, by DOI, arXiv id or PMID; citations are left to the graph."""
-    pairs = []
-    for kind, targets in as_dict(value).items():
-        name = re.sub(r"[\s_]+", "-", kind.lower())
-        if name not in _CITING and re.fullmatch(r"[a-z][a-z0-9-]{0,39}", name):
-            pairs += [
-                (name, _related_ref(target.get("id-type"), target.get("id")))
-                for target in map(as_dict, as_list(targets))
-            ]
-    return _relations(pairs, (doi,))
-
-
-def _related_ref(id_type: object, value: object) -> str | None:
-    """Name a related work; arXiv ids and PMIDs may come bare, addresses count only if they hold a DOI or arXiv id."""
-    kind, text = (as_text(id_type) or "").lower(), (as_text(value) or "").strip()
-    if kind in {"uri", "url"} and not re.match(r"https?://(?:(?:dx\.)?doi\.org|(?:www\.)?arxiv\.org)/", text):
-        return None
-    bare = re.match(r"\d{4}\.\d|[a-z-]+(?:\.\w+)?/\d|\d+$", text)
-    prefix = {"arxiv": "arXiv:", "pmid": "pmid:"}.get(kind, "") if bare else ""
-    return canonical_ref(prefix + text) if kind in {"doi", "arxiv", "pmid", "pmcid", "uri", "url"} else None
-
-
-def _crossref_retraction(value: object) -> Retraction | None:
-    """Read `updated-by`; the publisher and Retraction Watch often report the same notice (apis.md §1)."""
-    notices = []
-    for part in map(as_dict, as_list(value)):
-        status = _UPDATES.get((as_text(part.get("type")) or "").lower().replace("-", "_").replace(" ", "_"))
-        if status:
-            source = clean_line(part.get("source"), 60) or "publisher"
-            notices.append(
-                Retraction(status, clean_doi(part.get("DOI")), source, parse_date_parts(part.get("updated")))
-            )
-    return gravest(notices)
-
-
 # ---- DataCite ----
 
-_DATACITE_RELATIONS: Final = frozenset({
-    "IsVersionOf", "HasVersion", "IsNewVersionOf", "IsPreviousVersionOf", "IsPreprintOf", "HasPreprint",
-    "IsIdenticalTo", "IsVariantFormOf", "IsOriginalFormOf", "IsSupplementTo", "IsSupplementedBy", "IsPartOf",
-    "HasPart", "IsPublishedIn", "Obsoletes", "IsObsoletedBy", "IsTranslationOf", "HasTranslation", "Reviews",
-    "IsReviewedBy", "IsDerivedFrom", "IsSourceOf", "IsDescribedBy", "Describes", "Continues", "IsContinuedBy",
-    "IsDocumentedBy", "Documents",
-})  # fmt: skip
-#: DataCite's words for relations that Crossref calls otherwise.
-_RELATION_WORDS: Final[Mapping[str, str]] = {
-    "reviews": "is-review-of", "is-reviewed-by": "has-review", "obsoletes": "replaces",
-    "is-obsoleted-by": "is-replaced-by",
-}  # fmt: skip
+_DATACITE: Final = table("""
+    volume=container.volume issue=container.issue language cited_by_count=citationCount publisher
+    container_title=container.title pages=container.firstPage+container.lastPage
+""")
+_DATACITE_NUMBER: Final = table("kind=identifierType|relatedIdentifierType value=identifier|relatedIdentifier")
+_DATACITE_RELATION: Final = ("relationType", "relatedIdentifierType", "relatedIdentifier")
 
 
 def parse_datacite(data: object) -> Parsed | None:
@@ -4818,100 +4398,72 @@ def parse_datacite(data: object) -> Parsed | None:
 
     A publication year outside the Gregorian calendar (Thai registrars) is unknown unless `dates` hold a plausible one.
     """
-    raw = as_dict(data)
-    if isinstance(raw.get("data"), dict):
-        raw = raw["data"]
-    about = as_dict(raw.get("attributes"))
-    doi = clean_doi(about.get("doi")) or clean_doi(raw.get("id"))
+    raw = dig(data, "data") or data
+    about = as_dict(dig(raw, "attributes"))
+    doi = clean_doi(about.get("doi")) or clean_doi(dig(raw, "id"))
     if not about or doi is None or about.get("state") not in (None, "findable"):
         return None
-    date = _datacite_date(about, doi)
-    kind, container = _datacite_type(about), as_dict(about.get("container"))
-    publisher = clean_publisher(about.get("publisher"))
-    title = clean_line(container.get("title"))
-    work = Work(
-        **_datacite_titles(about.get("titles")),
-        type=kind,
-        doi=doi,
-        date=date,
-        year=year_of(date),
-        authors=_datacite_names(about.get("creators")),
-        editors=_datacite_names(
-            [
-                part
-                for part in map(as_dict, as_list(about.get("contributors")))
-                if part.get("contributorType") == "Editor"
-            ]
-        ),
-        container_title=title or (publisher if kind == "preprint" else None),
-        volume=clean_line(container.get("volume"), 60),
-        issue=clean_line(container.get("issue"), 60),
-        pages=_page_range(container.get("firstPage"), container.get("lastPage")),
-        publisher=publisher,
-        abstract=_datacite_abstract(about.get("descriptions")),
-        license=_datacite_license(about.get("rightsList")),
-        url=clean_url(about.get("url")) or f"https://doi.org/{quote_path(doi)}",
-        language=clean_line(about.get("language"), 20),
-        issn=_datacite_numbers(about, "ISSN", clean_issn),
-        isbn=_datacite_numbers(about, "ISBN", clean_isbn),
-        relations=_datacite_relations(about.get("relatedIdentifiers"), doi),
-        cited_by_count=_count(about.get("citationCount")),
-        arxiv_id=_arxiv_id_of(canonical_ref(doi)),
-    )
-    return work, lacks(work, "DataCite")
+
+    def typed(name: str, kind: str, *wanted: object) -> list[dict[str, Any]]:
+        return [part for part in dicts(about, name) if part.get(kind) in wanted]
+
+    values, kind, related = pick(about, _DATACITE), _datacite_type(about), dicts(about, "relatedIdentifiers")
+    plain, titles = typed("titles", "titleType", None, ""), dicts(about, "titles")
+    values["title"] = [part.get("title") for part in plain + titles]
+    values["subtitle"] = [part.get("title") for part in typed("titles", "titleType", "Subtitle")]
+    others = [part for part in plain[1:] if part.get("lang") != plain[0].get("lang")]
+    translated = typed("titles", "titleType", "TranslatedTitle") + others
+    values["original_title"] = [part.get("title") for part in translated]
+    values["authors"] = [author for part in dicts(about, "creators") for author in _datacite_name(part)]
+    editors = typed("contributors", "contributorType", "Editor")
+    values["editors"] = [author for part in editors for author in _datacite_name(part)]
+    if kind == "preprint":
+        values["container_title"] = values["container_title"] or clean_publisher(values["publisher"])
+    values["abstract"] = [part.get("description") for part in typed("descriptions", "descriptionType", "Abstract")]
+    # Free sentences about rights are no licence.
+    values["license"] = [
+        part.get(name)
+        for part in dicts(about, "rightsList")
+        for name in ("rightsIdentifier", "rightsUri", "rights")
+        if name != "rights"
+        or re.match(r"(?i)https?://\S+$|cc[\s-]?(?:by|0)[\w\s.-]{0,20}$", as_text(part.get(name)) or "")
+    ]
+    values["url"], values["pages"] = _landing_page(about.get("url"), doi), _page_range(values["pages"])
+    wholes = typed("relatedIdentifiers", "relationType", "IsPartOf", "IsPublishedIn")
+    numbers = [pick(part, _DATACITE_NUMBER) for part in (*dicts(about, "container"), *wholes)]
+    values["issn"] = values["isbn"] = [n["value"] for n in numbers if re.search("IS[SB]N", as_text(n["kind"]) or "")]
+    values["relations"] = _relations([[part.get(name) for name in _DATACITE_RELATION] for part in related], doi)
+    return _parsed("DataCite", values | {"type": kind, "doi": doi, "date": _datacite_date(about, doi)})
 
 
 def _datacite_type(about: Mapping[str, Any]) -> str | None:
     """Name the type by resourceTypeGeneral; where that is only Text, by the registrar's own word."""
-    types = as_dict(about.get("types"))
-    general = (as_text(types.get("resourceTypeGeneral")) or "").lower()
-    own, ris = clean_line(types.get("resourceType"), 60) or "", as_text(types.get("ris"))
-    if general in DATACITE_TYPES and not (general == "image" and re.search("(?i)poster|slides", own)):
-        return DATACITE_TYPES[general]
-    for pattern, name in DATACITE_TEXTS:
-        if re.search(pattern, own, re.IGNORECASE):
-            return name
-    return (
-        {"JOUR": "journal-article", "CHAP": "book-chapter", "THES": "dissertation"}.get(ris or "", "other")
-        if types
-        else None
+    general, own, ris = (
+        as_text(dig(about, f"types.{name}")) or "" for name in ("resourceTypeGeneral", "resourceType", "ris")
     )
-
-
-def _datacite_titles(value: object) -> dict[str, Any]:
-    """Tell the main title from subtitle and translation; a title of any kind is better than none."""
-    titles = [
-        (clean_title(part.get("title")), as_text(part.get("titleType")), part.get("lang"))
-        for part in map(as_dict, as_list(value))
-    ]
-    known = [(title, kind, lang) for title, kind, lang in titles if title]
-    main = [entry for entry in known if not entry[1]] or known[:1]
-    title, lang = (main[0][0], main[0][2]) if main else (None, None)
-    others = [entry[0] for entry in known if entry[1] == "TranslatedTitle"] + [
-        entry[0] for entry in main[1:] if entry[2] != lang
-    ]
-    subtitle = next((entry[0] for entry in known if entry[1] == "Subtitle" and lang in (None, entry[2])), None)
-    return {
-        "title": title,
-        "subtitle": subtitle,
-        "original_title": next((other for other in others if other != title), None),
-    }
-
-
-def _datacite_names(value: object) -> tuple[Author, ...]:
-    return tuple(author for part in map(as_dict, as_list(value)) for author in _datacite_name(part))
+    if kebab(general) in _DATACITE_TYPES and not (general == "Image" and re.search("(?i)poster|slides", own)):
+        return kebab(general)
+    for text in (" ".join(own.split()), ris):
+        for pattern, name in _DATACITE_TEXTS:
+            if re.search(pattern, text, re.IGNORECASE):
+                return name
+    return "other" if as_dict(about.get("types")) else None
 
 
 def _datacite_name(part: Mapping[str, Any]) -> list[Author]:
-    """Read one creator: a body by its nameType or its words, a person by its parts, else by its one string."""
-    kind, name = part.get("nameType"), _clean_name(part.get("name"))
+    """Read one creator: a body by its nameType or words, a person by its parts, else one or several names in a string.
+
+    What follows a person after a semicolon is another person or an address.
+    """
+    kind, name, family = part.get("nameType"), _clean_name(part.get("name")), _clean_name(part.get("familyName"))
     if kind == "Organizational" or (re.search(_BODY, name) and ";" not in name and kind != "Personal"):
-        author = make_author(literal=name)
-    elif _clean_name(part.get("familyName")) and not re.search(_BODY, _clean_name(part.get("familyName"))):
-        author = make_author(part.get("familyName"), part.get("givenName"))
+        found = [make_author(literal=name)]
+    elif family and not re.search(_BODY, family):
+        found = [make_author(family, part.get("givenName"))]
     else:
-        return parse_names(name)
-    return [author] if author else []
+        found = [parse_name(text) for text in name.split(";")]
+    authors = [author for author in found if author]
+    return [author for author in authors if author.family] if authors and authors[0].family else authors
 
 
 def _datacite_date(about: Mapping[str, Any], doi: str) -> str | None:
@@ -4919,85 +4471,20 @@ def _datacite_date(about: Mapping[str, Any], doi: str) -> str | None:
 
     arXiv registers the year alone as issued; the first submission is the date of the paper there.
     """
-    dates = {
-        as_text(part.get("dateType")): parse_date(part.get("date"))
-        for part in reversed(list(map(as_dict, as_list(about.get("dates")))))
-    }
-    year = iso_date(about.get("publicationYear"))
-    if doi.startswith("10.48550/arxiv."):
-        return dates.get("Submitted") or dates.get("Issued") or year
-    issued = dates.get("Issued")
-    if issued and (year is None or issued.startswith(year)):
+    dates = {as_text(part.get("dateType")): parse_date(part.get("date")) for part in reversed(dicts(about, "dates"))}
+    year, issued = iso_date(about.get("publicationYear")), dates.get("Issued")
+    if doi.startswith("10.48550/arxiv.") and dates.get("Submitted"):
+        return dates["Submitted"]
+    if issued and issued.startswith(year or ""):
         return issued
-    return year or next((dates[name] for name in ("Available", "Submitted", "Created") if dates.get(name)), None)
-
-
-def _page_range(first: object, last: object) -> str | None:
-    """Join first and last page; what is no page (whole sentences are registered there) is left out."""
-    pages = [
-        page
-        for page in (clean_pages(first), clean_pages(last))
-        if page and re.fullmatch(r"[\w.:()-]{1,20}", page) and re.search(r"\d|^[ivxlc]+$", page)
-    ]
-    if not pages or clean_pages(first) not in pages:
-        return None
-    return "-".join(dict.fromkeys(pages))
-
-
-def _datacite_abstract(value: object) -> str | None:
-    texts = (
-        clean_text(part.get("description"))
-        for part in map(as_dict, as_list(value))
-        if part.get("descriptionType") == "Abstract"
-    )
-    return next((text for text in texts if text), None)
-
-
-def _datacite_license(value: object) -> str | None:
-    """Pick a licence that has an id or an address; free sentences about rights are not one."""
-    for part in map(as_dict, as_list(value)):
-        for name in ("rightsIdentifier", "rightsUri"):
-            found = normalise_license(part.get(name))
-            if found:
-                return found
-        rights = clean_line(part.get("rights"), 300) or ""
-        if re.match(r"(?i)https?://\S+$|cc[\s-]?(?:by|0)[\w\s.-]{0,20}$", rights):
-            return normalise_license(rights)
-    return None
-
-
-def _datacite_numbers(about: Mapping[str, Any], kind: str, clean: Callable[[object], str | None]) -> tuple[str, ...]:
-    """Find the ISSN or ISBN of the container and of what the work is part of."""
-    container = as_dict(about.get("container"))
-    named = [(container.get("identifierType"), container.get("identifier"))]
-    named += [
-        (part.get("relatedIdentifierType"), part.get("relatedIdentifier"))
-        for part in map(as_dict, as_list(about.get("relatedIdentifiers")))
-        if part.get("relationType") in ("IsPartOf", "IsPublishedIn")
-    ]
-    texts = [text for id_type, text in named if kind in (as_text(id_type) or "").upper()]
-    return _numbers([text for text in texts if as_text(text)], clean)
-
-
-def _datacite_relations(value: object, doi: str) -> tuple[Relation, ...]:
-    pairs = [
-        (_relation_word(kind), _related_ref(part.get("relatedIdentifierType"), part.get("relatedIdentifier")))
-        for part in map(as_dict, as_list(value))
-        if (kind := as_text(part.get("relationType")) or "") in _DATACITE_RELATIONS
-    ]
-    return _relations(pairs, (doi, canonical_ref(doi)))
-
-
-def _relation_word(kind: str) -> str:
-    """Turn DataCite's IsVersionOf into Crossref's is-version-of."""
-    name = re.sub(r"(?<!^)(?=[A-Z])", "-", kind).lower()
-    return _RELATION_WORDS.get(name, name)
+    return year or next(filter(None, map(dates.get, ("Available", "Submitted", "Created"))), None)
 
 
 # ---- arXiv ----
 
+_ARXIV: Final = ("title", "published", "summary", "doi", "license", "comment", "journal_ref", "updated", "id")
 _WITHDRAWN: Final = (
-    r"(?i)^\W*(?:temporarily\s+)?withdrawn\b|\bwithdrawn\s+(?:by|due|because|from\s+arxiv|as\b|for\b|pending)"
+    r"^\W*(?:temporarily\s+)?withdrawn\b|\bwithdrawn\s+(?:by|due|because|from\s+arxiv|as\b|for\b|pending)"
     r"|\bwithdrew\s+this\b|\bauthors?\s+withdr[ae]w"
     r"|\b(?:paper|article|manuscript|submission|preprint|version|work|note|letter|draft)\s+"
     r"(?:has|have|had|is|was|are|were)\s+(?:now\s+)?(?:been\s+)?(?:temporarily\s+)?withdrawn\b"
@@ -5013,189 +4500,87 @@ def parse_arxiv_feed(body: bytes) -> list[Work]:
     if body[:200].strip()[:13].lower() == b"rate exceeded":
         raise DoigetError("source_limit", "arXiv asks for a slower pace.")
     feed = parse_xml(body)
-    entries = feed.findall("entry") if feed.tag == "feed" else None
-    if entries is None:
+    if feed.tag.rpartition("}")[2] != "feed":
         raise DoigetError("bad_body", "The body is no Atom feed.")
-    return [work for work in map(_parse_arxiv_entry, entries) if work]
+    return [work for work in map(_parse_arxiv_entry, feed.findall("{*}entry")) if work]
 
 
 def _parse_arxiv_entry(entry: Element) -> Work | None:
-    name = _atom_text(entry, "id") or ""
-    if "/api/errors" in name:
-        if re.search("incorrect_id_format|malformed_id", name):
+    def texts(path: str) -> list[str]:
+        return ["".join(element.itertext()).strip() for element in entry.findall(path)]
+
+    values: dict[str, Any] = {name: "".join(texts("{*}" + name)) for name in _ARXIV}
+    if "/api/errors" in values["id"]:
+        if re.search("incorrect_id_format|malformed_id", values["id"]):
             raise DoigetError("not_an_identifier", "arXiv does not accept one of the ids.")
         raise DoigetError("upstream_error", "arXiv answered with an error.")
-    ref = canonical_ref(name)
-    arxiv_id = _arxiv_id_of(ref)
-    if ref is None or arxiv_id is None:
+    refs = [_ref(values["id"]), *(_ref(link.get("href")) for link in entry.findall("{*}link"))]
+    ref = next((ref for ref in refs if ref and ref.version), refs[0])  # feeds of 2007 name the version only in a link
+    if ref is None or ref.kind is not RefKind.ARXIV:
         return None
-    version = _arxiv_version(ref, entry)
-    date, comment = parse_date(_atom_text(entry, "published")), clean_line(_atom_text(entry, "comment"))
-    doi = clean_doi((_atom_text(entry, "doi") or "").strip().split(" ")[0])
-    withdrawn = _arxiv_withdrawal(entry, comment)
-    authors = [parse_name(_atom_text(author, "name")) for author in entry.findall("author")]
-    full = f"{arxiv_id}v{version}" if version else arxiv_id
-    page = f"https://arxiv.org/abs/{full}"
-    return Work(
-        type="preprint",
-        title=clean_title(_atom_text(entry, "title")),
-        authors=tuple(author for author in authors if author),
-        date=date,
-        year=year_of(date),
-        container_title="arXiv",
-        publisher="arXiv",
-        abstract=_arxiv_abstract(_atom_text(entry, "summary") or ""),
-        doi=doi,
-        arxiv_id=arxiv_id,
-        arxiv_version=version,
-        license=normalise_license(_atom_text(entry, "license")),
-        url=page,
-        retraction=withdrawn,
-        relations=_relations([("is-preprint-of", canonical_ref(doi))], (ref, f"arXiv:{arxiv_id}")),
-        primary_class=_arxiv_class(entry),
-        comment=comment,
-        journal_ref=clean_line(_atom_text(entry, "journal_ref")),
-        locations=()
-        if withdrawn
-        else (Location("arxiv", f"https://export.arxiv.org/pdf/{full}", page, None, "submittedVersion"),),
-    )
+    name, summary = str(ref).removeprefix("arXiv:"), values["summary"]
+    page, doi = f"https://arxiv.org/abs/{name}", clean_doi(values["doi"].partition(" ")[0])
+    if not all(line[:1].isspace() for line in summary.split("\n")[1:]):  # a whole feed may be indented
+        summary = re.sub(r"\n[ \t]+(?=\S)", "\n\n", summary)
+    early = rf"(?i)(?:this|the)\s.{{0,40}}(?:{_WITHDRAWN})"
+    if re.search(rf"(?i){_WITHDRAWN}", values["comment"]) or re.match(early, " ".join(summary.split())[:160]):
+        values["retraction"] = {"status": "withdrawn", "source": "arxiv", "date": values["updated"]}
+    else:
+        pdf_url = f"https://export.arxiv.org/pdf/{name}"
+        values["locations"] = {"source": "arxiv", "pdf_url": pdf_url, "landing_page_url": page, "version": VERSIONS[2]}
+    values |= {"type": "preprint", "container_title": "arXiv", "publisher": "arXiv", "abstract": summary, "url": page}
+    values |= {"doi": doi, "date": values["published"], "authors": texts("{*}author/{*}name")}
+    values["primary_class"] = [category.get("term") for category in entry.findall("{*}primary_category")]
+    values["relations"] = _relations([("is-preprint-of", "doi", doi)], f"10.48550/arXiv.{ref.id}")
+    values |= {"title": clean_title(values["title"]), "arxiv_id": ref.id, "arxiv_version": ref.version}
+    return work_from_dict(values)
 
 
-def _arxiv_abstract(summary: str) -> str | None:
-    """Read an abstract: an indented line starts a paragraph, unless a whole feed is indented."""
-    lines = summary.strip().split("\n")
-    indented = [line.startswith((" ", "\t")) for line in lines[1:]]
-    return clean_text(summary.strip() if all(indented) else re.sub(r"\n[ \t]+(?=\S)", "\n\n", summary.strip()))
+# ---- OpenAlex and Unpaywall: open copies ----
 
-
-def _atom_text(element: Element, name: str) -> str | None:
-    found = element.find(name)
-    return None if found is None else "".join(found.itertext())
-
-
-def _arxiv_version(ref: str, entry: Element) -> int | None:
-    """Read the version from the id, or from a link: feeds of 2007 name it only there."""
-    for text in (ref, *(link.get("href", "") for link in entry.findall("link"))):
-        match = re.search(r"\dv([1-9]\d{0,3})$", text)
-        if match:
-            return int(match[1])
-    return None
-
-
-def _arxiv_class(entry: Element) -> str | None:
-    found = entry.find("primary_category")
-    return clean_line(found.get("term"), 60) if found is not None else None
-
-
-def _arxiv_withdrawal(entry: Element, comment: str | None) -> Retraction | None:
-    """Tell a withdrawn paper by its comment, or by an abstract that says nothing else (apis.md §3)."""
-    summary = clean_line(_atom_text(entry, "summary")) or ""
-    if not re.search(_WITHDRAWN, comment or "") and not re.match(
-        rf"(?i)(?:this|the)\s+.{{0,40}}(?:{_WITHDRAWN[4:]})", summary[:160]
-    ):
-        return None
-    return Retraction("withdrawn", None, "arxiv", parse_date(_atom_text(entry, "updated")))
-
-
-# ---- OpenAlex, Unpaywall, Semantic Scholar: open copies ----
+_OPENALEX: Final = table("""
+    title=title|display_name volume=biblio.volume issue=biblio.issue doi pmid=ids.pmid pmcid=ids.pmcid
+    url=primary_location.landing_page_url cited_by_count issn=primary_location.source.issn language
+    oa_status=open_access.oa_status year=publication_year type container_title=primary_location.source.display_name
+    publisher=primary_location.source.host_organization_name date=publication_date
+    pages=biblio.first_page+biblio.last_page
+""")
+_UNPAYWALL: Final = table("""
+    title date=published_date year container_title=journal_name doi publisher url=doi_url type=genre
+    issn=journal_issns oa_status
+""")
+_COPY: Final = table("""
+    pdf_url=pdf_url|url_for_pdf landing_page_url=landing_page_url|url_for_landing_page|url license version
+""")
 
 
 def parse_openalex(item: object) -> Parsed | None:
     """Read one work of OpenAlex (apis.md §5); a selection of fields gives what it holds. None for anything else."""
-    raw = as_dict(item)
-    doi, ids = clean_doi(raw.get("doi")), as_dict(raw.get("ids"))
-    title = clean_title(raw.get("title")) or clean_title(raw.get("display_name"))
-    if doi is None and title is None and as_text(raw.get("id")) is None:
+    if not dig(item, "id|doi|title|display_name"):
         return None
-    date = parse_date(raw.get("publication_date"))
-    date = (
-        date[:4] if date and date.endswith("-01-01") else date or iso_date(raw.get("publication_year"))
-    )  # 1 January: no day known
-    primary = as_dict(raw.get("primary_location"))
-    venue, biblio = as_dict(primary.get("source")), as_dict(raw.get("biblio"))
-    work = Work(
-        type=_openalex_type(raw, primary),
-        title=title,
-        authors=_openalex_authors(raw.get("authorships")),
-        date=date,
-        year=year_of(date),
-        container_title=_openalex_container(venue),
-        publisher=clean_publisher(venue.get("host_organization_name")) if venue.get("type") == "journal" else None,
-        volume=clean_line(biblio.get("volume"), 60),
-        issue=clean_line(biblio.get("issue"), 60),
-        pages=_page_range(biblio.get("first_page"), biblio.get("last_page")),
-        abstract=_inverted_text(raw.get("abstract_inverted_index")),
-        doi=doi,
-        pmid=_pmid(ids.get("pmid")),
-        pmcid=_pmcid(ids.get("pmcid")),
-        url=clean_url(primary.get("landing_page_url")),
-        retraction=Retraction("retracted", None, "openalex") if raw.get("is_retracted") is True else None,
-        cited_by_count=_count(raw.get("cited_by_count")),
-        issn=_numbers(venue.get("issn"), clean_issn),
-        language=clean_line(raw.get("language"), 20),
-        oa_status=_oa_status(as_dict(raw.get("open_access")).get("oa_status")),
-        locations=_openalex_locations(raw),
-    )
-    return _with_preprint(work), lacks(work, "OpenAlex") if "title" in raw else []
-
-
-def _oa_status(value: object) -> str | None:
-    text = (as_text(value) or "").lower()
-    return text if text in OA_STATUSES else None
-
-
-def _openalex_type(raw: Mapping[str, Any], primary: Mapping[str, Any]) -> str | None:
-    """Name the type: the registry's own word where OpenAlex passes it on, else its own."""
-    kind = (as_text(raw.get("type")) or "").lower()
-    registered = as_text(raw.get("type_crossref")) or as_text(primary.get("raw_type")) or ""
-    if kind == "article" and registered in {"proceedings-article", "book-chapter", "journal-article", "report"}:
-        return registered
-    return OPENALEX_TYPES.get(kind, kind) if re.fullmatch(r"[a-z][a-z-]{0,39}", kind) else None
-
-
-def _openalex_container(venue: Mapping[str, Any]) -> str | None:
-    """Name the journal or server; OpenAlex's invented e-book shelves are no container."""
-    name = clean_line(venue.get("display_name"))
-    if name is None or venue.get("type") == "ebook platform":
-        return None
-    return re.sub(r"\s+\([^()]*\)$", "", name) if venue.get("type") == "repository" else name
-
-
-def _openalex_authors(value: object) -> tuple[Author, ...]:
-    names = [
-        (as_dict(part.get("author")).get("display_name"), part.get("raw_author_name"))
-        for part in map(as_dict, as_list(value))
-    ]
-    authors = (parse_name(raw if "," in (as_text(raw) or "").strip(" ,") else shown or raw) for shown, raw in names)
-    return tuple(author for author in authors if author)
-
-
-def _openalex_locations(raw: Mapping[str, Any]) -> tuple[Location, ...]:
-    """Name the open copies, the best first."""
-    parts = map(as_dict, [raw.get("best_oa_location"), *as_list(raw.get("locations"))])
-    found = [_location("openalex", part, "pdf_url", "landing_page_url") for part in parts if part.get("is_oa") is True]
-    return unite_locations([location for location in found if location])
-
-
-def _location(source: str, part: Mapping[str, Any], pdf: str, page: str) -> Location | None:
-    """Build a location from the fields of one copy; None without an address."""
-    pdf_url, page_url = clean_url(part.get(pdf)), clean_url(part.get(page))
-    if not pdf_url and not page_url:
-        return None
-    version = as_text(part.get("version"))
-    return Location(
-        source, pdf_url, page_url, normalise_license(part.get("license")), version if version in VERSIONS else None
-    )
-
-
-def _inverted_text(value: object) -> str | None:
-    """Put an abstract back together from OpenAlex's index of words by position."""
-    placed: dict[int, str] = {}
-    for word, positions in as_dict(value).items():
-        for position in as_list(positions):
-            if isinstance(position, int) and 0 <= position < 20_000:
-                placed[position] = word
-    return clean_text(" ".join(placed[position] for position in sorted(placed)))
+    values, venue = pick(item, _OPENALEX), dig(item, "primary_location.source.type")
+    registered = dig(item, "type_crossref|primary_location.raw_type")
+    if values["type"] == "article":
+        known = ("journal-article", "proceedings-article", "book-chapter", "report")
+        values["type"] = registered if registered in known else "journal-article"
+    if venue == "ebook platform":  # a shelf that OpenAlex invented
+        values["container_title"] = None
+    elif venue == "repository":
+        values["container_title"] = re.sub(r"\s+\([^()]*\)$", "", clean_line(values["container_title"]) or "")
+    values["publisher"] = values["publisher"] if venue == "journal" else None
+    names = [(dig(part, "author.display_name"), dig(part, "raw_author_name")) for part in dicts(item, "authorships")]
+    values["authors"] = [raw if shown is None or "," in _clean_name(raw) else shown for shown, raw in names]
+    date = parse_date(values["date"]) or ""
+    values["date"] = date[:4] if date.endswith("-01-01") else date  # 1 January: no day known
+    values["pages"] = _page_range(values["pages"])
+    index = as_dict(dig(item, "abstract_inverted_index")).items()
+    placed = sorted((n, word) for word, places in index for n in map(_at_least(0), as_list(places)) if n is not None)
+    values["abstract"] = " ".join(word for _, word in placed)
+    values["retraction"] = {"status": "retracted", "source": "openalex"} if dig(item, "is_retracted") is True else None
+    copies = [part for part in dicts(item, "best_oa_location+locations") if part.get("is_oa") is True]
+    values["locations"] = [{"source": "openalex", **pick(part, _COPY)} for part in copies]
+    work, warnings = _parsed("OpenAlex", values)
+    return work, warnings if "title" in as_dict(item) else []
 
 
 def parse_unpaywall(body: object) -> Parsed | None:
@@ -5203,106 +4588,30 @@ def parse_unpaywall(body: object) -> Parsed | None:
 
     `oa_status` stays unknown where Unpaywall itself says null; `closed` is said only by it.
     """
-    raw = as_dict(as_dict(body).get("response") or body)
-    doi = clean_doi(raw.get("doi"))
-    if doi is None or raw.get("error") is True:
+    raw = as_dict(dig(body, "response") or body)
+    if clean_doi(raw.get("doi")) is None or raw.get("error") is True:
         return None
-    date = parse_date(raw.get("published_date")) or iso_date(raw.get("year"))
-    parts = [as_dict(part) for part in (raw.get("best_oa_location"), *as_list(raw.get("oa_locations")))]
-    found = [
-        _location(
-            "unpaywall", part, "url_for_pdf", "url_for_landing_page" if part.get("url_for_landing_page") else "url"
-        )
-        for part in parts
-    ]
-    work = Work(
-        type=_crossref_type({"type": raw.get("genre")}),
-        title=clean_title(raw.get("title")),
-        authors=_unpaywall_authors(raw.get("z_authors")),
-        date=date,
-        year=year_of(date),
-        container_title=clean_line(raw.get("journal_name")),
-        publisher=clean_publisher(raw.get("publisher")),
-        issn=_numbers(raw.get("journal_issns"), clean_issn),
-        doi=doi,
-        url=clean_url(raw.get("doi_url")),
-        oa_status=_oa_status(raw.get("oa_status")) or ("closed" if raw.get("is_oa") is False else None),
-        locations=unite_locations([location for location in found if location]),
-    )
-    return _with_preprint(work), lacks(work, "Unpaywall")
-
-
-def _unpaywall_authors(value: object) -> tuple[Author, ...]:
-    """Read Crossref's author parts (until 2025) or OpenAlex's raw names (since)."""
-    raw = [as_dict(part).get("raw_author_name") for part in as_list(value)]
-    named = [parse_name(name) for name in raw if name]
-    return tuple(author for author in named if author) or csl_names(value)
-
-
-def parse_semanticscholar(paper: object) -> Parsed | None:
-    """Read one paper of Semantic Scholar's graph (apis.md §7); None for its error bodies."""
-    raw = as_dict(paper)
-    ids, journal, copy = as_dict(raw.get("externalIds")), as_dict(raw.get("journal")), as_dict(raw.get("openAccessPdf"))
-    title = clean_title(raw.get("title"))
-    if title is None and not ids:
-        return None
-    date = parse_date(raw.get("publicationDate")) or iso_date(raw.get("year"))
-    pages, volume = clean_pages(journal.get("pages")), clean_line(journal.get("volume"), 60)
-    pdf, venue = clean_url(copy.get("url")), clean_line(journal.get("name"))
-    is_page = bool(pdf and re.match(r"https://(?:dx\.)?doi\.org/", pdf))
-    open_copy = Location(
-        "semanticscholar", None if is_page else pdf, pdf if is_page else None, normalise_license(copy.get("license"))
-    )
-    work = Work(
-        type="preprint" if venue == "ArXiv" else _semanticscholar_type(raw.get("publicationTypes")),
-        title=title,
-        authors=tuple(
-            author for part in as_list(raw.get("authors")) if (author := parse_name(as_dict(part).get("name")))
-        ),
-        date=date,
-        year=year_of(date),
-        container_title="arXiv" if venue == "ArXiv" else venue or clean_line(raw.get("venue")),
-        volume=None if volume and volume.startswith("abs/") else volume,
-        pages=pages,
-        abstract=clean_text(raw.get("abstract")),
-        doi=clean_doi(ids.get("DOI")),
-        pmid=_pmid(ids.get("PubMed")),
-        pmcid=_pmcid(ids.get("PubMedCentral")),
-        url=clean_url(raw.get("url")),
-        cited_by_count=_count(raw.get("citationCount")),
-        oa_status=_oa_status(copy.get("status")),
-        locations=(open_copy,) if pdf else (),
-    )
-    return _with_preprint(work, ids.get("ArXiv")), lacks(work, "Semantic Scholar")
-
-
-def _semanticscholar_type(value: object) -> str | None:
-    kinds = {as_text(kind) for kind in as_list(value)}
-    names = (("Conference", "proceedings-article"), ("BookSection", "book-chapter"), ("Book", "book"),
-             ("Dataset", "dataset"), ("Review", "journal-article"), ("JournalArticle", "journal-article"))  # fmt: skip
-    return next((name for kind, name in names if kind in kinds), None)
+    values, copies = pick(raw, _UNPAYWALL), dicts(raw, "best_oa_location+oa_locations")
+    # Authors are Crossref's parts until 2025, OpenAlex's raw names since.
+    values["authors"] = [dig(part, "raw_author_name") or part for part in dicts(raw, "z_authors")]
+    if raw.get("is_oa") is False:
+        values["oa_status"] = values["oa_status"] or "closed"
+    values["locations"] = [{"source": "unpaywall", **pick(part, _COPY)} for part in copies]
+    return _parsed("Unpaywall", values)
 
 
 # ---- Europe PMC and NCBI ----
 
-_NOTICES: Final[Mapping[str, str]] = {
-    "retraction in": "retracted", "retracted and republished in": "retracted",
-    "partial retraction in": "partially_retracted", "expression of concern in": "expression_of_concern",
-}  # fmt: skip
-_MEDLINE_TYPES: Final = (
-    ("preprint", "preprint"),
-    ("book", "book"),
-    ("dataset", "dataset"),
-    ("dissertation", "dissertation"),
-)
-
-
-def clean_medline_title(value: object) -> str | None:
-    """Return a title without what MEDLINE adds to it: the full stop, and the brackets of a translated title."""
-    text = clean_title(value)
-    if text and re.fullmatch(r"\[[^\[\]]*\]\.?", text):
-        text = text.rstrip(".")[1:-1].strip() or text
-    return (re.sub(r"(?<![.\s])(?<!\b[A-Z])(?<!\.\w)\.$", "", text) or text) if text else None
+_EUROPEPMC: Final = table("""
+    title publisher=bookOrReportDetails.publisher volume=journalInfo.volume|journalVolume
+    issue=journalInfo.issue|issue pages=pageInfo abstract=abstractText doi pmid pmcid license language
+    cited_by_count=citedByCount container_title=journalInfo.journal.title|journalTitle|bookOrReportDetails.publisher
+    issn=journalInfo.journal.issn+journalInfo.journal.essn+journalIssn authors=authorList.author
+""")
+_ESUMMARY: Final = table("""
+    title=title|booktitle date=pubdate+epubdate+sortpubdate container_title=fulljournalname|source
+    publisher=publishername volume issue pages language=lang edition issn=issn+essn
+""")
 
 
 def parse_europepmc(result: object) -> Parsed | None:
@@ -5311,82 +4620,61 @@ def parse_europepmc(result: object) -> Parsed | None:
     A copy counts where `fullTextUrlList` holds a PDF with code OA or F; the `isOpenAccess` flag describes another set.
     """
     raw = as_dict(result)
-    title, source = clean_medline_title(raw.get("title")), as_text(raw.get("source")) or ""
-    pmid = _pmid(raw.get("pmid")) or (_pmid(raw.get("id")) if source == "MED" else None)
-    doi, pmcid = clean_doi(raw.get("doi")), _pmcid(raw.get("pmcid"))
-    if not (title or doi or pmid or pmcid):
+    if not dig(raw, "title|doi|pmid|pmcid"):
         return None
-    info = as_dict(raw.get("journalInfo"))
-    journal, book = as_dict(info.get("journal")), as_dict(raw.get("bookOrReportDetails"))
-    kind = "preprint" if source == "PPR" else _medline_type(_medline_kinds(raw))
-    date = _europepmc_date(raw, info)
-    work = Work(
-        type=kind,
-        title=title,
-        authors=_europepmc_authors(raw),
-        date=date,
-        year=year_of(date),
-        container_title=clean_line(journal.get("title"))
-        or clean_line(raw.get("journalTitle"))
-        or clean_publisher(book.get("publisher")),
-        publisher=clean_publisher(book.get("publisher")),
-        volume=clean_line(info.get("volume") or raw.get("journalVolume"), 60),
-        issue=clean_line(info.get("issue") or raw.get("issue"), 60),
-        pages=expand_pages(raw.get("pageInfo")),
-        abstract=clean_text(raw.get("abstractText")),
-        doi=doi,
-        pmid=pmid,
-        pmcid=pmcid,
-        license=normalise_license(raw.get("license")),
-        url=f"https://europepmc.org/article/{source}/{clean_line(raw.get('id'), 40)}"
-        if source.isalpha() and as_text(raw.get("id"))
-        else None,
-        issn=_numbers([journal.get("issn"), journal.get("essn"), raw.get("journalIssn")], clean_issn),
-        language=clean_line(raw.get("language"), 20),
-        cited_by_count=_count(raw.get("citedByCount")),
-        retraction=_europepmc_retraction(raw),
-        relations=_europepmc_relations(raw),
-        locations=_europepmc_locations(raw, pmcid),
-    )
-    return replace(work, url=clean_url(work.url)), lacks(work, "Europe PMC")
+    values, kinds, source = pick(raw, _EUROPEPMC), _medline_kinds(raw), as_text(raw.get("source")) or ""
+    name, pmcid = clean_line(raw.get("id"), 40), clean_pmcid(raw.get("pmcid"))
+    _mend_medline(values, kinds)
+    if source == "PPR":
+        values["type"] = "preprint"
+    if source == "MED":
+        values["pmid"] = values["pmid"] or name
+    if not values["authors"]:
+        names = (clean_line(raw.get("authorString"), MAX_RAW) or "").rstrip(".")
+        values["authors"] = [medline_author(text) for text in re.split(r",\s+|;\s*", names)]
+    values["date"] = _europepmc_date(raw)
+    values["url"] = f"https://europepmc.org/article/{source}/{name}" if source.isalpha() and name else None
+    comments = [(kebab(part.get("type")), part) for part in dicts(raw, "commentCorrectionList.commentCorrection")]
+    values["retraction"] = [_medline_notice(kind, part) for kind, part in comments if kind.endswith("-in")]
+    values["retraction"] += [_notice("retraction", None, "europepmc", None)] * ("retracted publication" in kinds)
+    papers = [(kind, "pmid", part.get("id")) for kind, part in comments if part.get("source") == "MED"]
+    values["relations"] = _relations((paper for paper in papers if paper[0] in _RELATION_WORDS), None)
+    is_manuscript = "Y" in [raw.get(flag) for flag in ("authMan", "epmcAuthMan", "nihAuthMan")]
+    version = VERSIONS[1] if is_manuscript else VERSIONS[2] if source == "PPR" else VERSIONS[0]
+    page = f"https://europepmc.org/articles/{pmcid}" if pmcid else None
+    copy = {"source": "europepmc", "landing_page_url": page, "license": values["license"]}
+    values["locations"] = [
+        {**copy, "pdf_url": part.get("url"), "version": version if part.get("site") == "Europe_PMC" else None}
+        for part in dicts(raw, "fullTextUrlList.fullTextUrl")
+        if part.get("documentStyle") == "pdf" and part.get("availabilityCode") in ("OA", "F")
+    ]
+    return _parsed("Europe PMC", values)
 
 
-def _medline_kinds(raw: Mapping[str, Any]) -> list[str]:
+def _medline_kinds(raw: object) -> list[str]:
     """List the publication types, small letters: a list in core results, one `;` string in lite ones."""
-    listed = (
-        as_list(as_dict(raw.get("pubTypeList")).get("pubType"))
-        + as_list(raw.get("pubtype"))
-        + (as_text(raw.get("pubType")) or "").split(";")
-    )
+    listed = [*dig(raw, "pubTypeList.pubType+pubtype"), *(as_text(dig(raw, "pubType")) or "").split(";")]
     return [text.strip().lower() for text in map(as_text, listed) if text]
 
 
-def _medline_type(kinds: Sequence[str]) -> str | None:
-    known = (name for word, name in _MEDLINE_TYPES if word in kinds)
-    return next(known, "journal-article" if any(kinds) else None)
+def _mend_medline(values: dict[str, Any], kinds: Sequence[str]) -> None:
+    """Name the type, part ISSNs, and take off what MEDLINE does to titles (full stop, brackets) and pages (`443-7`)."""
+    known = (name for name in ("preprint", "book", "dataset", "dissertation") if name in kinds)
+    values["type"] = next(known, "journal-article" if kinds else None)
+    title = re.sub(r"^\[([^\[\]]+)\]\.?$", r"\1", clean_title(values["title"]) or "")
+    values["title"] = re.sub(r"(?<![.\s])(?<!\b[A-Z])(?<!\.\w)\.$", "", title) or title
+    pages = re.fullmatch(r"(\d+)-(\d+)", clean_pages(values["pages"]) or "")
+    if pages and len(pages[2]) < len(pages[1]):
+        values["pages"] = f"{pages[1]}-{pages[1][: -len(pages[2])]}{pages[2]}"
 
 
-def _europepmc_date(raw: Mapping[str, Any], info: Mapping[str, Any]) -> str | None:
+def _europepmc_date(raw: object) -> str | None:
     """Pick the date of publication: of the printed issue, else online, else the year. A first of a month is no day."""
-    printed = parse_date(info.get("dateOfPublication"))
-    date = printed or parse_date(info.get("printPublicationDate"))
-    first, year = parse_date(raw.get("firstPublicationDate")), iso_date(raw.get("pubYear"))
+    date = parse_date(dig(raw, "journalInfo.dateOfPublication+journalInfo.printPublicationDate"))
+    first, year = parse_date(dig(raw, "firstPublicationDate")), iso_date(dig(raw, "pubYear"))
     if date and first and first.startswith(date):
-        return first if not first.endswith("-01") else date
-    return date or (first if first and (year is None or first.startswith(year)) else None) or year
-
-
-def _europepmc_authors(raw: Mapping[str, Any]) -> tuple[Author, ...]:
-    listed = [as_dict(part) for part in as_list(as_dict(raw.get("authorList")).get("author"))]
-    if not listed:
-        names = re.split(r",\s+|;\s*", (clean_line(raw.get("authorString"), MAX_RAW) or "").rstrip("."))
-        return tuple(author for name in names if (author := medline_author(name)))
-    authors = (
-        make_author(part.get("lastName"), part.get("firstName") or part.get("initials"), None, part.get("suffix"),
-                    part.get("collectiveName") or part.get("fullName"))
-        for part in listed
-    )  # fmt: skip
-    return tuple(author for author in authors if author)
+        return date if first.endswith("-01") else first
+    return date or (first if first and first.startswith(year or "") else year)
 
 
 def medline_author(name: object) -> Author | None:
@@ -5395,103 +4683,33 @@ def medline_author(name: object) -> Author | None:
     return make_author(match[1], match[2], None, match[3]) if match else make_author(literal=name)
 
 
-def _comments(raw: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for part in map(as_dict, as_list(as_dict(raw.get("commentCorrectionList")).get("commentCorrection"))):
-        yield (as_text(part.get("type")) or "").lower().strip(), part
-
-
-def _europepmc_retraction(raw: Mapping[str, Any]) -> Retraction | None:
-    """Read the notices about this work; a notice itself ("Retraction of") is not retracted."""
-    notices = []
-    for kind, part in _comments(raw):
-        if kind in _NOTICES:
-            reference = clean_line(part.get("reference")) or ""
-            doi = re.search(r"10\.\d{4,9}/\S+", reference)
-            notices.append(
-                Retraction(
-                    _NOTICES[kind],
-                    clean_doi(doi[0].rstrip(".,;")) if doi else None,
-                    "europepmc",
-                    _reference_date(reference),
-                )
-            )
-    if "retracted publication" in _medline_kinds(raw):
-        notices.append(Retraction("retracted", None, "europepmc"))
-    return gravest(notices)
-
-
-def _reference_date(reference: str) -> str | None:
-    """Find the date in MEDLINE's short reference: `Lancet. 2024 Sep 28;404(10459):1227`."""
-    match = re.search(r"\b(?:1[89]|20)\d\d\b[^;:.(]*", reference)
-    return parse_date(match[0]) if match else None
-
-
-def _europepmc_relations(raw: Mapping[str, Any]) -> tuple[Relation, ...]:
-    kinds = {
-        "preprint of": "is-preprint-of",
-        "preprint in": "has-preprint",
-        "update of": "is-new-version-of",
-        "update in": "has-new-version",
-    }
-    pairs = [(kinds[kind], canonical_ref(f"pmid:{as_text(part.get('id')) or ''}"))
-             for kind, part in _comments(raw) if kind in kinds and part.get("source") == "MED"]  # fmt: skip
-    return _relations(pairs)
-
-
-def _europepmc_locations(raw: Mapping[str, Any], pmcid: str | None) -> tuple[Location, ...]:
-    version = {"PPR": "submittedVersion"}.get(as_text(raw.get("source")) or "", "publishedVersion")
-    if "Y" in (raw.get("authMan"), raw.get("epmcAuthMan"), raw.get("nihAuthMan")):
-        version = "acceptedVersion"
-    page = f"https://europepmc.org/articles/{pmcid}" if pmcid else None
-    found = []
-    for part in map(as_dict, as_list(as_dict(raw.get("fullTextUrlList")).get("fullTextUrl"))):
-        url, is_own = clean_url(part.get("url")), part.get("site") == "Europe_PMC"
-        if url and part.get("documentStyle") == "pdf" and part.get("availabilityCode") in ("OA", "F"):
-            found.append(
-                Location("europepmc", url, page, normalise_license(raw.get("license")), version if is_own else None)
-            )
-    return unite_locations(found)
+def _medline_notice(kind: str, part: Mapping[str, Any]) -> dict[str, object]:
+    """Read a notice from MEDLINE's short reference to it: `Lancet. 2024 Sep 28;404(10459):1227. doi: 10.1016/….`."""
+    text = clean_line(part.get("reference")) or ""
+    doi, date = re.search(r"10\.\d{4,9}/\S*\w", text), re.search(r"\b(?:1[89]|20)\d\d\b[^;:.(]*", text)
+    return _notice(kind, doi and doi[0], "europepmc", date and date[0])
 
 
 def parse_esummary(result: object, uid: str) -> Parsed | None:
     """Read the summary of one PMID from NCBI's ESummary (apis.md §6), from the whole body or its `result`."""
-    body = as_dict(result)
-    raw = as_dict(as_dict(body.get("result") or body).get(uid))
+    raw = as_dict(dig(result, f"result.{uid}|{uid}"))
     if not raw or "error" in raw or as_text(raw.get("uid")) not in (None, uid):
         return None
-    ids = {as_text(part.get("idtype")): part.get("value") for part in map(as_dict, as_list(raw.get("articleids")))}
+    values, kinds = pick(raw, _ESUMMARY), _medline_kinds(raw)
+    _mend_medline(values, kinds)
+    ids = {as_text(part.get("idtype")): part.get("value") for part in dicts(raw, "articleids")}
     located = re.search(r"10\.\d{4,9}/\S+", as_text(raw.get("elocationid")) or "")
-    date = parse_date(raw.get("pubdate")) or parse_date(raw.get("epubdate")) or parse_date(raw.get("sortpubdate"))
-    kinds = _medline_kinds(raw)
-    work = Work(
-        type=_medline_type(kinds),
-        title=clean_medline_title(raw.get("title")) or clean_line(raw.get("booktitle")),
-        authors=tuple(
-            author for part in map(as_dict, as_list(raw.get("authors"))) if (author := _esummary_author(part))
-        ),
-        date=date,
-        year=year_of(date),
-        container_title=clean_line(raw.get("fulljournalname")) or clean_line(raw.get("source")),
-        publisher=clean_publisher(raw.get("publishername")),
-        volume=clean_line(raw.get("volume"), 60),
-        issue=clean_line(raw.get("issue"), 60),
-        pages=expand_pages(raw.get("pages")),
-        doi=clean_doi(ids.get("doi")) or clean_doi(located[0] if located else None),
-        pmid=_pmid(ids.get("pubmed")) or _pmid(uid),
-        pmcid=_pmcid(ids.get("pmc")) or _pmcid(ids.get("pmcid")),
-        url=f"https://pubmed.ncbi.nlm.nih.gov/{_pmid(uid)}/" if _pmid(uid) else None,
-        issn=_numbers([raw.get("issn"), raw.get("essn")], clean_issn),
-        language=clean_line(raw.get("lang"), 20),
-        edition=clean_line(raw.get("edition"), 60),
-        retraction=Retraction("retracted", None, "pubmed") if "retracted publication" in kinds else None,
-    )
-    return work, lacks(work, "PubMed")
-
-
-def _esummary_author(part: Mapping[str, Any]) -> Author | None:
-    if part.get("authtype") == "CollectiveName":
-        return make_author(literal=part.get("name"))
-    return medline_author(part.get("name"))
+    values |= {
+        "doi": clean_doi(ids.get("doi")) or (located and located[0]),
+        "pmcid": [ids.get("pmc"), ids.get("pmcid")],
+    }
+    values |= {"pmid": uid, "url": f"https://pubmed.ncbi.nlm.nih.gov/{uid}/"}
+    named = [(part.get("authtype"), part.get("name")) for part in dicts(raw, "authors")]
+    values["authors"] = [
+        {"literal": name} if kind == "CollectiveName" else medline_author(name) for kind, name in named
+    ]
+    values["retraction"] = {"status": "retracted", "source": "pubmed"} if "retracted publication" in kinds else None
+    return _parsed("PubMed", values)
 
 
 # ---- Asking the sources ----

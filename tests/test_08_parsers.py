@@ -57,7 +57,8 @@ def test_parse_json():
 
 def test_parse_xml():
     assert (
-        doiget.parse_xml(b'<?xml version="1.0" encoding="latin-1"?><a xmlns="u"><b>\xe9</b></a>').find("b").text == "é"
+        doiget.parse_xml(b'<?xml version="1.0" encoding="latin-1"?><a xmlns="u"><b>\xe9</b></a>').find("{*}b").text
+        == "é"
     )
     for body, reason in (
         (b"Rate exceeded.", "bad_body"),
@@ -176,15 +177,11 @@ def test_crossref_authors():
         Author("Meghana"),
         Author("Moraes", "Dario"),
         Author("Wright", "Georg Henrik", "von"),
+        Author(literal="x"),
         Author(literal="Solo Name"),
         Author("Smith", "Amos B.", "", "III"),
         Author(literal="A Team"),
     )
-    journal = crossref(
-        author=[{"given": "Example", "family": "Research and Practice"}],
-        **{"container-title": ["Example Research and Practice"]},
-    )
-    assert journal.authors == (Author(literal="Example Research and Practice"),)
     many = [{"family": f"A{i:04}", "given": "B."} for i in range(3000)]
     assert [author.family for author in crossref(author=many).authors] == [f"A{i:04}" for i in range(3000)]
     twice = [{"family": "Wang", "given": "Wei"}] * 2
@@ -202,7 +199,7 @@ def test_crossref_authors():
         ({"posted": {"date-parts": [[2019, 4, 2]]}}, "2019-04-02"),
         ({"issued": {"date-parts": [[1893, 8, 11]]}}, "1893-08-11"),
         ({"created": {"date-parts": [[2020, 1, 1]]}}, None),
-        ({"issued": None, "published": "2010"}, None),
+        ({"issued": None, "published": "2010"}, "2010"),
     ],
 )
 def test_crossref_dates(fields, date):
@@ -729,7 +726,7 @@ def test_arxiv_errors(body, reason):
     assert "abc" not in caught.value.message  # what the source wrote stays out of messages
 
 
-# ---- OpenAlex, Unpaywall, Semantic Scholar ----
+# ---- OpenAlex, Unpaywall ----
 
 
 def test_openalex():
@@ -782,7 +779,7 @@ def test_openalex():
             "open_access": {"oa_status": "green", "is_oa": True},
             "is_retracted": True,
             "cited_by_count": 5,
-            "abstract_inverted_index": {"Ix": [1, 3], "is": [2], "Why": [0], "odd": ["x", -1, True]},
+            "abstract_inverted_index": {"Ix": [1, 3], "is": [2], "Why": [0], "odd": ["x", -1, True, 4]},
             "language": "en",
         }
     )
@@ -805,7 +802,7 @@ def test_openalex():
         oa_status="green",
         retraction=Retraction("retracted", None, "openalex"),
         cited_by_count=5,
-        abstract="Why odd is Ix",
+        abstract="Why Ix is Ix odd",
         language="en",
         url="https://doi.org/10.1000/x",
         relations=(Relation("has-preprint", "arXiv:1810.00065"),),
@@ -918,60 +915,6 @@ def test_unpaywall_closed_unknown_and_errors():
         {"doi": "10.1000/x", "error": True},
     ):
         assert doiget.parse_unpaywall(body) is None
-
-
-def test_semanticscholar():
-    parsed = doiget.parse_semanticscholar(
-        {
-            "paperId": "1",
-            "externalIds": {
-                "DOI": "10.1000/X",
-                "ArXiv": "2304.05376",
-                "PubMedCentral": "11116106",
-                "PubMed": "38799228",
-            },
-            "title": "T",
-            "year": 2023,
-            "publicationDate": None,
-            "openAccessPdf": {"url": "http://ex.example/1.pdf", "status": "HYBRID", "license": "CCBY"},
-            "publicationTypes": ["Review", "JournalArticle"],
-            "journal": {"name": "J. Ex", "pages": "525 - 535", "volume": "6"},
-            "citationCount": 9,
-            "authors": [{"name": "Ann Roe"}, {"name": None}, None],
-            "abstract": None,
-        }
-    )
-    assert parsed is not None
-    assert parsed[0] == Work(
-        doi="10.1000/x",
-        relations=(Relation("has-preprint", "arXiv:2304.05376"),),
-        pmcid="PMC11116106",
-        pmid="38799228",
-        title="T",
-        date="2023",
-        year=2023,
-        locations=(Location("semanticscholar", "https://ex.example/1.pdf", None, "cc-by"),),
-        oa_status="hybrid",
-        type="journal-article",
-        container_title="J. Ex",
-        pages="525-535",
-        volume="6",
-        cited_by_count=9,
-        authors=(Author("Roe", "Ann"),),
-    )
-    preprint = doiget.parse_semanticscholar(
-        {
-            "externalIds": {"ArXiv": "2312.07559"},
-            "title": "T",
-            "openAccessPdf": {"url": "", "status": None},
-            "journal": {"name": "ArXiv", "volume": "abs/2312.07559"},
-            "publicationTypes": ["JournalArticle"],
-        }
-    )
-    assert preprint is not None
-    assert preprint[0] == Work(arxiv_id="2312.07559", title="T", type="preprint", container_title="arXiv")
-    for body in (None, {"error": "Paper with id x not found"}, {"data": []}, {"message": "Endpoint request timed out"}):
-        assert doiget.parse_semanticscholar(body) is None
 
 
 # ---- Europe PMC and NCBI ----
@@ -1140,7 +1083,7 @@ def test_europepmc_lite_and_dates():
     ],
 )
 def test_medline_titles(raw, title):
-    assert doiget.clean_medline_title(raw) == title
+    assert europepmc(title=raw).title == title
 
 
 def test_europepmc_other_bodies():
@@ -1207,7 +1150,6 @@ PARSERS = {
     "openalex": doiget.parse_openalex,
     "unpaywall": doiget.parse_unpaywall,
     "europepmc": doiget.parse_europepmc,
-    "semanticscholar": doiget.parse_semanticscholar,
     "esummary": lambda body: doiget.parse_esummary(body, "1"),
 }
 #: One full body per source, to be spoilt at every place.
@@ -1307,15 +1249,6 @@ SAMPLES = {
         "authMan": "Y",
         "pageInfo": "1-2",
     },
-    "semanticscholar": {
-        "externalIds": {"DOI": "10.1/x", "ArXiv": "2304.05376"},
-        "title": "T",
-        "authors": [{"name": "A B"}],
-        "publicationTypes": ["Review"],
-        "year": 2001,
-        "journal": {"name": "J", "pages": "1 - 2", "volume": "1"},
-        "openAccessPdf": {"url": "https://x.example", "license": "l", "status": "GOLD"},
-    },
     "esummary": {
         "result": {
             "1": {
@@ -1365,7 +1298,7 @@ def check(source, body):
 
 
 @pytest.mark.parametrize("source", PARSERS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data(), body=VALUES)
 def test_any_json_is_read_or_refused(source, data, body):
     check(source, body)
@@ -1374,7 +1307,7 @@ def test_any_json_is_read_or_refused(source, data, body):
 
 
 @pytest.mark.parametrize("source", PARSERS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_a_spoilt_body_is_read(source, data):
     body = SAMPLES[source]
@@ -1383,7 +1316,7 @@ def test_a_spoilt_body_is_read(source, data):
     check(source, body)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.binary(max_size=60)
     | st.text(max_size=60).map(lambda text: feed(f"<id>http://arxiv.org/abs/2104.12255v1</id>{text}"))
@@ -1430,7 +1363,6 @@ def items_of(source: str, body):
         ("unpaywall", "unpaywall", 35),
         ("unpaywall", "unpaywall/search", 1),
         ("europepmc", "europepmc", 30),
-        ("semanticscholar", "semanticscholar", 5),
     ],
 )
 def test_recorded_bodies_are_read(source, folder, at_least):
@@ -1443,10 +1375,8 @@ def test_recorded_bodies_are_read(source, folder, at_least):
 
 
 @needs_recorded
-@pytest.mark.parametrize(
-    "source", ["crossref/works", "datacite", "openalex", "unpaywall", "europepmc", "semanticscholar"]
-)
-@settings(max_examples=60, deadline=None)
+@pytest.mark.parametrize("source", ["crossref/works", "datacite", "openalex", "unpaywall", "europepmc"])
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_recorded_bodies_can_be_spoilt(source, data):
     name = source.partition("/")[0]
