@@ -42,6 +42,7 @@ import stat
 import sys
 import time
 import urllib.parse
+from collections import deque
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -53,7 +54,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, NoReturn, TypeVar
@@ -124,249 +125,129 @@ class Reason(NamedTuple):
     hint: str
 
 
-#: The closed set of reasons. docs/ERRORS.md is generated from it.
+#: The closed set of reasons; docs/ERRORS.md is generated from it.
 REASONS: Final[Mapping[str, Reason]] = {
-    "not_an_identifier": Reason(
-        Code.INVALID_REF,
-        Disposition.FIX_INPUT,
+    "not_an_identifier": Reason(Code.INVALID_REF, Disposition.FIX_INPUT,
         "the text holds no DOI, arXiv id, PMID or PMCID",
-        "Give one identifier, for example 10.1038/nphys1170 or arXiv:1706.03762.",
-    ),
-    "too_long": Reason(
-        Code.INVALID_REF,
-        Disposition.FIX_INPUT,
+        "Give one identifier, for example 10.1038/nphys1170 or arXiv:1706.03762."),
+    "too_long": Reason(Code.INVALID_REF, Disposition.FIX_INPUT,
         "the identifier is longer than any registered one",
-        "Check where the identifier ends; at most 256 characters are accepted.",
-    ),
-    "schema": Reason(
-        Code.INVALID_ARGUMENT,
-        Disposition.FIX_INPUT,
+        "Check where the identifier ends; at most 256 characters are accepted."),
+    "schema": Reason(Code.INVALID_ARGUMENT, Disposition.FIX_INPUT,
         "an argument is missing, unknown or of the wrong type",
-        "Correct the named argument and call again.",
-    ),
-    "bad_query": Reason(
-        Code.INVALID_ARGUMENT,
-        Disposition.FIX_INPUT,
+        "Correct the named argument and call again."),
+    "bad_query": Reason(Code.INVALID_ARGUMENT, Disposition.FIX_INPUT,
         "the query cannot be understood",
-        "Use plain words, or a field such as author:name or year:2019..2021.",
-    ),
-    "bad_cursor": Reason(
-        Code.INVALID_ARGUMENT,
-        Disposition.FIX_INPUT,
+        "Use plain words, or a field such as author:name or year:2019..2021."),
+    "bad_cursor": Reason(Code.INVALID_ARGUMENT, Disposition.FIX_INPUT,
         "the cursor was not given out by this operation",
-        "Start again without a cursor.",
-    ),
-    "unknown_operation": Reason(
-        Code.INVALID_ARGUMENT,
-        Disposition.FIX_INPUT,
+        "Start again without a cursor."),
+    "unknown_operation": Reason(Code.INVALID_ARGUMENT, Disposition.FIX_INPUT,
         "there is no operation of that name",
-        "List the operations and use one of their names.",
-    ),
-    "not_registered": Reason(
-        Code.NOT_FOUND,
-        Disposition.GIVE_UP,
+        "List the operations and use one of their names."),
+    "not_registered": Reason(Code.NOT_FOUND, Disposition.GIVE_UP,
         "the registry was asked and knows no such identifier",
-        "Check the identifier for typing errors; it may also be invented.",
-    ),
-    "deleted": Reason(
-        Code.NOT_FOUND,
-        Disposition.GIVE_UP,
+        "Check the identifier for typing errors; it may also be invented."),
+    "deleted": Reason(Code.NOT_FOUND, Disposition.GIVE_UP,
         "the record existed and was deleted",
-        "Look for another version of the work.",
-    ),
-    "no_pdf_in_store": Reason(
-        Code.NOT_FOUND,
-        Disposition.GIVE_UP,
+        "Look for another version of the work."),
+    "no_pdf_in_store": Reason(Code.NOT_FOUND, Disposition.GIVE_UP,
         "the store holds no PDF for this reference",
-        "Fetch the reference first, or add a PDF you have with `doiget add`.",
-    ),
-    "closed_access": Reason(
-        Code.NO_OA_AVAILABLE,
-        Disposition.GIVE_UP,
+        "Fetch the reference first, or add a PDF you have with `doiget add`."),
+    "closed_access": Reason(Code.NO_OA_AVAILABLE, Disposition.GIVE_UP,
         "no open access copy is known",
-        "Open the landing page in a browser if you have access, then add the file with `doiget add`.",
-    ),
-    "blocked_by_host": Reason(
-        Code.NO_OA_AVAILABLE,
-        Disposition.GIVE_UP,
+        "Open the landing page in a browser if you have access, then add the file with `doiget add`."),
+    "blocked_by_host": Reason(Code.NO_OA_AVAILABLE, Disposition.GIVE_UP,
         "an open copy exists, but its host refuses programs",
-        "Open the landing page in a browser and add the file with `doiget add FILE --ref REF`.",
-    ),
-    "not_a_pdf": Reason(
-        Code.NO_OA_AVAILABLE,
-        Disposition.GIVE_UP,
+        "Open the landing page in a browser and add the file with `doiget add FILE --ref REF`."),
+    "not_a_pdf": Reason(Code.NO_OA_AVAILABLE, Disposition.GIVE_UP,
         "the named copies did not turn out to be PDF files",
-        "Open the landing page in a browser and add the file with `doiget add FILE --ref REF`.",
-    ),
-    "withdrawn": Reason(
-        Code.NO_OA_AVAILABLE,
-        Disposition.GIVE_UP,
+        "Open the landing page in a browser and add the file with `doiget add FILE --ref REF`."),
+    "withdrawn": Reason(Code.NO_OA_AVAILABLE, Disposition.GIVE_UP,
         "the authors or the archive withdrew this version",
-        "Ask for an earlier version by its number, knowing that it was withdrawn.",
-    ),
-    "host_not_allowed": Reason(
-        Code.CAPABILITY_DENIED,
-        Disposition.CONFIGURE,
+        "Ask for an earlier version by its number, knowing that it was withdrawn."),
+    "host_not_allowed": Reason(Code.CAPABILITY_DENIED, Disposition.CONFIGURE,
         "the source policy does not allow the host",
-        "Set source_policy to lenient, or open the landing page in a browser.",
-    ),
-    "insecure_redirect": Reason(
-        Code.CAPABILITY_DENIED,
-        Disposition.CONFIGURE,
+        "Set source_policy to lenient, or open the landing page in a browser."),
+    "insecure_redirect": Reason(Code.CAPABILITY_DENIED, Disposition.CONFIGURE,
         "the host asked to continue over an unencrypted or odd connection",
-        "Open the landing page in a browser and add the file with `doiget add`.",
-    ),
-    "private_address": Reason(
-        Code.CAPABILITY_DENIED,
-        Disposition.CONFIGURE,
+        "Open the landing page in a browser and add the file with `doiget add`."),
+    "private_address": Reason(Code.CAPABILITY_DENIED, Disposition.CONFIGURE,
         "the host name leads into a private or local network",
-        "Nothing to do here: doiget never contacts such addresses. Check DNS if the host is public.",
-    ),
-    "too_large": Reason(
-        Code.CAPABILITY_DENIED,
-        Disposition.CONFIGURE,
+        "Nothing to do here: doiget never contacts such addresses. Check DNS if the host is public."),
+    "too_large": Reason(Code.CAPABILITY_DENIED, Disposition.CONFIGURE,
         "the file is larger than doiget downloads",
-        "Download it in a browser and add it with `doiget add`.",
-    ),
-    "source_not_enabled": Reason(
-        Code.CAPABILITY_DENIED,
-        Disposition.CONFIGURE,
+        "Download it in a browser and add it with `doiget add`."),
+    "source_not_enabled": Reason(Code.CAPABILITY_DENIED, Disposition.CONFIGURE,
         "the source needs a setting it does not have",
-        "See `doiget capabilities` for what the source needs.",
-    ),
-    "unauthorized": Reason(
-        Code.CAPABILITY_DENIED,
-        Disposition.CONFIGURE,
+        "See `doiget capabilities` for what the source needs."),
+    "unauthorized": Reason(Code.CAPABILITY_DENIED, Disposition.CONFIGURE,
         "the source rejected the key it was given",
-        "Check the DOIGET_KEY_... variable of the source, or remove it.",
-    ),
-    "offline": Reason(
-        Code.CAPABILITY_DENIED,
-        Disposition.CONFIGURE,
+        "Check the DOIGET_KEY_... variable of the source, or remove it."),
+    "offline": Reason(Code.CAPABILITY_DENIED, Disposition.CONFIGURE,
         "doiget runs offline and the answer is not stored here",
-        "Run without --offline (and without DOIGET_OFFLINE), or carry the paper over with pack and unpack.",
-    ),
-    "policy_file": Reason(
-        Code.CAPABILITY_DENIED,
-        Disposition.CONFIGURE,
+        "Run without --offline (and without DOIGET_OFFLINE), or carry the paper over with pack and unpack."),
+    "policy_file": Reason(Code.CAPABILITY_DENIED, Disposition.CONFIGURE,
         "the administrator's policy forbids this, or cannot be read",
-        "Ask the administrator of this machine; `doiget doctor` names the file.",
-    ),
-    "queue_full": Reason(
-        Code.RATE_LIMITED,
-        Disposition.RETRY,
+        "Ask the administrator of this machine; `doiget doctor` names the file."),
+    "queue_full": Reason(Code.RATE_LIMITED, Disposition.RETRY,
         "too many requests are waiting already",
-        "Call again after retry_after_s seconds.",
-    ),
-    "source_limit": Reason(
-        Code.RATE_LIMITED,
-        Disposition.RETRY,
+        "Call again after retry_after_s seconds."),
+    "source_limit": Reason(Code.RATE_LIMITED, Disposition.RETRY,
         "the source asked doiget to slow down",
-        "Call again after retry_after_s seconds.",
-    ),
-    "budget_spent": Reason(
-        Code.RATE_LIMITED,
-        Disposition.RETRY,
+        "Call again after retry_after_s seconds."),
+    "budget_spent": Reason(Code.RATE_LIMITED, Disposition.RETRY,
         "the free budget of the source is used up for now",
-        "Call again after retry_after_s seconds, or set the key of the source.",
-    ),
-    "unreachable": Reason(
-        Code.NETWORK_ERROR,
-        Disposition.RETRY,
+        "Call again after retry_after_s seconds, or set the key of the source."),
+    "unreachable": Reason(Code.NETWORK_ERROR, Disposition.RETRY,
         "no connection could be made; whether the work exists was not asked",
-        "Check the network (`doiget doctor`) and call again.",
-    ),
-    "reset": Reason(
-        Code.NETWORK_ERROR,
-        Disposition.RETRY,
+        "Check the network (`doiget doctor`) and call again."),
+    "reset": Reason(Code.NETWORK_ERROR, Disposition.RETRY,
         "the connection broke",
-        "Call again; `doiget doctor` checks the network.",
-    ),
-    "bad_body": Reason(
-        Code.NETWORK_ERROR,
-        Disposition.RETRY,
+        "Call again; `doiget doctor` checks the network."),
+    "bad_body": Reason(Code.NETWORK_ERROR, Disposition.RETRY,
         "the answer was cut short or made no sense",
-        "Call again later; the source may be having trouble.",
-    ),
-    "upstream_error": Reason(
-        Code.NETWORK_ERROR,
-        Disposition.RETRY,
+        "Call again later; the source may be having trouble."),
+    "upstream_error": Reason(Code.NETWORK_ERROR, Disposition.RETRY,
         "the source answered with an error of its own",
-        "Call again later; the source is having trouble.",
-    ),
-    "proxy_auth": Reason(
-        Code.NETWORK_ERROR,
-        Disposition.CONFIGURE,
+        "Call again later; the source is having trouble."),
+    "proxy_auth": Reason(Code.NETWORK_ERROR, Disposition.CONFIGURE,
         "the proxy wants a user name and password (407)",
-        "Put user and password into HTTPS_PROXY; for NTLM or Kerberos point it at a local helper proxy.",
-    ),
-    "proxy_blocked": Reason(
-        Code.NETWORK_ERROR,
-        Disposition.CONFIGURE,
+        "Put user and password into HTTPS_PROXY; for NTLM or Kerberos point it at a local helper proxy."),
+    "proxy_blocked": Reason(Code.NETWORK_ERROR, Disposition.CONFIGURE,
         "the proxy refused the connection",
-        "Ask the network's administrator to allow the host; `doiget capabilities --hosts` lists all of them.",
-    ),
-    "tls_untrusted": Reason(
-        Code.NETWORK_ERROR,
-        Disposition.CONFIGURE,
+        "Ask the network's administrator to allow the host; `doiget capabilities --hosts` lists all of them."),
+    "tls_untrusted": Reason(Code.NETWORK_ERROR, Disposition.CONFIGURE,
         "the certificate of the host could not be verified",
-        "If a proxy inspects TLS here, name its CA file in SSL_CERT_FILE or REQUESTS_CA_BUNDLE.",
-    ),
-    "intercepted": Reason(
-        Code.NETWORK_ERROR,
-        Disposition.CONFIGURE,
+        "If a proxy inspects TLS here, name its CA file in SSL_CERT_FILE or REQUESTS_CA_BUNDLE."),
+    "intercepted": Reason(Code.NETWORK_ERROR, Disposition.CONFIGURE,
         "something between here and the source answered in its place",
-        "A login or block page is in the way: log in to the network or ask its administrator.",
-    ),
-    "deadline": Reason(
-        Code.FETCH_TIMEOUT,
-        Disposition.RETRY,
+        "A login or block page is in the way: log in to the network or ask its administrator."),
+    "deadline": Reason(Code.FETCH_TIMEOUT, Disposition.RETRY,
         "the time for this call ran out",
-        "Call again, if need be with a longer timeout_s.",
-    ),
-    "pending": Reason(
-        Code.FETCH_TIMEOUT,
-        Disposition.RETRY,
+        "Call again, if need be with a longer timeout_s."),
+    "pending": Reason(Code.FETCH_TIMEOUT, Disposition.RETRY,
         "the batch answered before this reference was done",
-        "Make the same call again: what is done is kept and the rest continues.",
-    ),
-    "not_writable": Reason(
-        Code.STORE_ERROR,
-        Disposition.CONFIGURE,
+        "Make the same call again: what is done is kept and the rest continues."),
+    "not_writable": Reason(Code.STORE_ERROR, Disposition.CONFIGURE,
         "the folder cannot be written",
-        "Choose another folder with --store or DOIGET_STORE.",
-    ),
-    "disk_full": Reason(
-        Code.STORE_ERROR,
-        Disposition.CONFIGURE,
+        "Choose another folder with --store or DOIGET_STORE."),
+    "disk_full": Reason(Code.STORE_ERROR, Disposition.CONFIGURE,
         "the disk is full or a size limit was reached",
-        "Free some space, then call again; nothing was lost.",
-    ),
-    "locked": Reason(
-        Code.STORE_ERROR,
-        Disposition.CONFIGURE,
+        "Free some space, then call again; nothing was lost."),
+    "locked": Reason(Code.STORE_ERROR, Disposition.CONFIGURE,
         "another doiget process holds the lock for too long",
-        "Wait for the other process or end it, then call again.",
-    ),
-    "newer_schema": Reason(
-        Code.STORE_ERROR,
-        Disposition.CONFIGURE,
+        "Wait for the other process or end it, then call again."),
+    "newer_schema": Reason(Code.STORE_ERROR, Disposition.CONFIGURE,
         "the record was written by a newer doiget",
-        "Use the newer doiget.pyz; this one only reads such records.",
-    ),
-    "log_unwritable": Reason(
-        Code.STORE_ERROR,
-        Disposition.CONFIGURE,
+        "Use the newer doiget.pyz; this one only reads such records."),
+    "log_unwritable": Reason(Code.STORE_ERROR, Disposition.CONFIGURE,
         "the provenance log cannot be written, so nothing was fetched",
-        "Name a writable file in DOIGET_ACCESS_LOG; `doiget doctor` says what is wrong.",
-    ),
-    "bug": Reason(
-        Code.INTERNAL_ERROR,
-        Disposition.GIVE_UP,
+        "Name a writable file in DOIGET_ACCESS_LOG; `doiget doctor` says what is wrong."),
+    "bug": Reason(Code.INTERNAL_ERROR, Disposition.GIVE_UP,
         "doiget made a mistake",
-        "Report it with the id; stderr has the details when DOIGET_LOG=debug.",
-    ),
-}
+        "Report it with the id; stderr has the details when DOIGET_LOG=debug."),
+}  # fmt: skip
 
 
 class DoigetError(Exception):
@@ -1644,19 +1525,13 @@ def expand_path(text: str) -> str:
 
 def load_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file; an absent one is empty. Raises INVALID_ARGUMENT (schema) with the line, never its content."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
     try:
-        data = path.read_bytes()
+        return parse_toml(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
         raise DoigetError("schema", f"{path} cannot be read: {os.strerror(error.errno or 0)}.") from None
-    try:
-        return tomllib.loads(data.decode("utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except ValueError as error:
         # SECURITY: the parser's message quotes the line, which may hold a key; only its position is passed on.
         where = re.search(r"line \d+", str(error))
         raise DoigetError("schema", f"{path} is not valid TOML{f' ({where[0]})' if where else ''}.") from None
@@ -1883,65 +1758,39 @@ def toml_literal(value: Any) -> str:
 
 
 # ---- Disk ----
-# The one door for writes, and the locks. Every OSError becomes a DoigetError here
-# and nowhere else. Nothing visible is ever half written: new bytes go into a
-# hidden file beside their target and reach it by one rename.
+# The one door for writes. Every OSError becomes a DoigetError here and nowhere else. Nothing visible is ever half
+# written: new bytes go into a hidden part beside their target and reach it by one rename.
 
 _NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
 _COMMON_FLAGS: Final = _NOFOLLOW | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 # SECURITY: O_EXCL and O_NOFOLLOW: a planted file or symlink is never written through.
 _NEW_FILE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _COMMON_FLAGS
+# SECURITY: O_NONBLOCK keeps a planted FIFO from hanging the open.
+_READ_FLAGS: Final = os.O_RDONLY | _COMMON_FLAGS | getattr(os, "O_NONBLOCK", 0)
 _FULL_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 #: What a file system answers that cannot do the thing at all, for fsync and for locks.
 _UNSUPPORTED_ERRNOS: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
-_NO_LOCK_ERRNOS: Final = _UNSUPPORTED_ERRNOS | {errno.ENOLCK, errno.EIO}
-_DISK_WORDS: Final[Mapping[int, str]] = {
-    errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "the disk quota is used up",
-    errno.EFBIG: "a size limit was reached",
-    errno.EACCES: "permission denied",
-    errno.EPERM: "permission denied",
-    errno.EROFS: "the file system is read-only",
-    errno.ENOENT: "the folder does not exist",
-    errno.ENOTDIR: "a part of the path is not a folder",
-    errno.EISDIR: "there is a folder in its place",
-    errno.EEXIST: "there is another file in its place",
-    errno.ELOOP: "there is a symbolic link in its place",
-    errno.ENAMETOOLONG: "the path is too long",
-    errno.EIO: "the disk reports an error",
-    errno.EMFILE: "too many files are open",
-    errno.ENFILE: "too many files are open",
-}
 PDF_HEAD_BYTES: Final = 1024  # a PDF shows %PDF- within these (spec §5)
+STALE_PART_S: Final = 3600.0  # no living writer leaves its part alone for so long
 
 
 @contextmanager
 def disk_errors(what: str, path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn an OSError into STORE_ERROR (disk_full or not_writable) saying `Cannot <what> <path>`."""
+    """Turn an OSError into STORE_ERROR (disk_full or not_writable) saying `Cannot <what> <path>: <why>`."""
     try:
         yield
     except OSError as exc:
-        reason = "disk_full" if exc.errno in _FULL_ERRNOS else "not_writable"
-        words = _DISK_WORDS.get(exc.errno or 0, "the system refused")
-        raise DoigetError(reason, f"Cannot {what} {os.fspath(path)}: {words}.") from exc
+        full = exc.errno in _FULL_ERRNOS
+        why = ("the disk is full: " if full else "") + os.strerror(exc.errno or 0)
+        raise DoigetError("disk_full" if full else "not_writable", f"Cannot {what} {os.fspath(path)}: {why}.") from exc
 
 
 def make_folder(path: Path, mode: int = 0o700) -> None:
     """Create a folder and its missing parents, all with `mode`; raise STORE_ERROR where that fails."""
     with disk_errors("create the folder", path):
-        _make_folders(path, mode)
-
-
-def _make_folders(path: Path, mode: int) -> None:
-    if path.is_dir():
-        return
-    if path.parent != path:
-        _make_folders(path.parent, mode)
-    try:
-        path.mkdir(mode)
-    except FileExistsError:
-        if not path.is_dir():  # another process may have been faster; a file in the way is an error
-            raise
+        for folder in (*reversed(path.parents), path):
+            if not folder.is_dir():
+                folder.mkdir(mode, exist_ok=True)  # another process may be faster; a file in the way is an error
 
 
 def utc_now(seconds: float) -> str:
@@ -1951,17 +1800,14 @@ def utc_now(seconds: float) -> str:
 
 
 def parse_utc(value: object) -> float | None:
-    """Read a time back as seconds since 1970: ISO text, a TOML date-time or a number; None for anything else."""
+    """Read ISO text or a TOML date-time back as seconds since 1970; None for anything else."""
     import datetime as dt
 
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return float(value) if math.isfinite(value) else None
     try:
         if isinstance(value, str):
             value = dt.datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
         if isinstance(value, dt.datetime):
-            zoned = value if value.tzinfo else value.replace(tzinfo=dt.timezone.utc)
-            return zoned.timestamp()
+            return (value if value.tzinfo else value.replace(tzinfo=dt.timezone.utc)).timestamp()
     except (ValueError, OverflowError):
         pass
     return None
@@ -1972,26 +1818,28 @@ def random_name() -> str:
     return os.urandom(8).hex()
 
 
-def load_bytes(path: Path, max_bytes: int) -> bytes | None:
-    """Read a regular file, or return None where there is none; raise STORE_ERROR for anything else.
+def list_names(folder: Path) -> list[str]:
+    """List a folder; one that is absent or not readable holds nothing for us."""
+    try:
+        return os.listdir(folder)  # noqa: PTH208 - names are all it takes, at 100,000 entries
+    except OSError:
+        return []
 
-    Symlinks, devices and files over `max_bytes` are refused (not_writable).
-    """
-    # SECURITY: checked on the open file; O_NONBLOCK keeps a planted FIFO from hanging the open.
-    flags = os.O_RDONLY | _COMMON_FLAGS | getattr(os, "O_NONBLOCK", 0)
+
+def load_bytes(path: Path, max_bytes: int) -> bytes | None:
+    """Read a regular file, or return None where there is none; raise STORE_ERROR (not_writable) for anything else."""
     with disk_errors("read", path):
+        if not _NOFOLLOW and path.is_symlink():
+            raise OSError(errno.ELOOP, "symbolic link")
         try:
-            if not _NOFOLLOW and path.is_symlink():
-                raise OSError(errno.ELOOP, "symbolic link")
-            fd = os.open(path, flags)
+            fd = os.open(path, _READ_FLAGS)
         except FileNotFoundError:
             return None
         with os.fdopen(fd, "rb") as file:
+            # SECURITY: checked on the open file, which nobody can exchange any more.
             found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode):
-                raise OSError(errno.EISDIR, "not a regular file")
-            if found.st_size > max_bytes:
-                raise OSError(errno.EFBIG, "too large to be ours")
+            if not stat.S_ISREG(found.st_mode) or found.st_size > max_bytes:
+                raise DoigetError("not_writable", f"Cannot read {path}: it is no plain file, or too large to be ours.")
             return file.read(max_bytes)
 
 
@@ -2020,28 +1868,22 @@ def sync_file(fd: int) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """Force a rename to the disk, where the system can do that for folders.
-
-    A failure changes nothing: the rename is visible already, and calling it failed would be a lie.
-    """
-    if os.name == "nt":
-        return
-    with suppress(OSError):
-        fd = os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
+    """Force a rename to the disk if possible. Failing is no failure: the rename is visible already."""
+    if os.name != "nt":
+        with suppress(OSError):
+            fd = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
 
 
 def replace_file(source: Path, target: Path) -> None:
     """Rename over `target`; OSError passes through. Windows refuses while a scanner looks: try for a second."""
-    for wait_s in (0.01, 0.04, 0.1, 0.25, 0.6):
+    for wait_s in (0.01, 0.04, 0.1, 0.25, 0.6) if os.name == "nt" else ():
         with suppress(PermissionError):
             source.replace(target)
             return
-        if os.name != "nt":
-            break
         time.sleep(wait_s)
     source.replace(target)
 
@@ -2054,47 +1896,46 @@ def remove_file(path: Path) -> bool:
     return False
 
 
-def write_atomic(path: Path, data: bytes, mode: int = 0o600, *, durable: bool = True) -> None:
-    """Write a whole file so that a reader, or a kill, meets the old bytes or the new; raise STORE_ERROR.
-
-    A symlink at `path` is replaced, not followed. `durable=False` skips the fsync: for files whose loss in a
-    power cut is repaired from elsewhere.
-    """
-    temp = path.with_name(f".{path.name}.{random_name()}.part")
-    with disk_errors("write", path):
-        fd = os.open(temp, _NEW_FILE_FLAGS, mode)
-        try:
-            try:
-                write_all(fd, data)
-                if durable:
-                    sync_file(fd)
-            finally:
-                os.close(fd)
-            replace_file(temp, path)
-        except BaseException:
-            remove_file(temp)
-            raise
-        if durable:
-            sync_folder(path.parent)
+def remove_folder(path: Path) -> None:
+    """Remove a folder if it is empty; what a person put there stays."""
+    with suppress(OSError):
+        path.rmdir()
 
 
-def append_bytes(path: Path, data: bytes) -> None:
-    """Add bytes to the end of an existing file, for what may be lost in a power cut; raise STORE_ERROR."""
-    with disk_errors("write", path):
-        fd = os.open(path, os.O_WRONLY | os.O_APPEND | _COMMON_FLAGS)
-        try:
-            write_all(fd, data)
-        finally:
-            os.close(fd)
+def open_append(path: Path) -> io.FileIO:
+    """Open a file of ours for reading and appending, making it for its owner only. Raises OSError."""
+    # SECURITY: no symbolic link is followed, and no device or pipe can make the opening wait.
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _COMMON_FLAGS | getattr(os, "O_NONBLOCK", 0)
+    return io.FileIO(os.open(path, flags, 0o600), "r+")
+
+
+def cut_file(fd: int, size: int) -> None:
+    """Cut an open file to a size. Raises OSError."""
+    os.ftruncate(fd, size)
+
+
+def move_file(source: Path, target: Path) -> None:
+    """Rename a file within its folder. Raises OSError."""
+    source.rename(target)
+
+
+def remove_stale_parts(folder: Path) -> None:
+    """Remove the parts that killed writers left in a folder an hour ago or earlier."""
+    for name in list_names(folder):
+        path = folder / name
+        if re.fullmatch(r"\..+\.[0-9a-f]{16}\.part", name) and is_regular_file(path):
+            with suppress(OSError):
+                if time.time() - path.lstat().st_mtime > STALE_PART_S:
+                    path.unlink()
 
 
 class PartFile:
-    """A download on its way: `.<stem>.<random>.part` beside its target, with constant memory.
+    """A file on its way: `.<stem>.<random>.part` beside its target, with constant memory.
 
-    Use as a context manager: whatever was not committed is discarded. `lock` is released with it.
+    Use as a context manager: whatever was not committed is removed. A symlink at the target is replaced, not followed.
     """
 
-    def __init__(self, target: Path, mode: int = 0o644, lock: HeldLock | None = None) -> None:
+    def __init__(self, target: Path, mode: int = 0o644) -> None:
         """Open the part; raise STORE_ERROR where it cannot be made."""
         import hashlib
 
@@ -2103,11 +1944,9 @@ class PartFile:
         self.size = 0  # bytes
         self.head = b""  # the first PDF_HEAD_BYTES
         self.tail = b""  # the last PDF_HEAD_BYTES
-        self.committed = False
         self._digest = hashlib.sha256()
-        self._lock = lock
-        with disk_errors("write", self.path):
-            self._fd: int | None = os.open(self.path, _NEW_FILE_FLAGS, mode)
+        with disk_errors("write", target):
+            self._file = os.fdopen(os.open(self.path, _NEW_FILE_FLAGS, mode), "wb", buffering=0)
 
     def __enter__(self) -> PartFile:  # noqa: PYI034 - typing.Self is newer than Python 3.10
         return self
@@ -2117,10 +1956,8 @@ class PartFile:
 
     def write(self, data: bytes) -> None:
         """Append bytes; raise STORE_ERROR (disk_full, not_writable)."""
-        if self._fd is None:
-            raise ValueError("the part is closed")
         with disk_errors("write", self.target):
-            write_all(self._fd, data)
+            write_all(self._file.fileno(), data)
         self._digest.update(data)
         self.size += len(data)
         if len(self.head) < PDF_HEAD_BYTES:
@@ -2131,35 +1968,36 @@ class PartFile:
         """Return the hex digest of what was written so far."""
         return self._digest.hexdigest()
 
-    def finish(self) -> None:
+    def finish(self, *, durable: bool = True) -> None:
         """Force the bytes to the disk and close the part; nothing is visible yet. Raise STORE_ERROR."""
-        if self._fd is None:
-            return
-        with disk_errors("write", self.target):
-            fd, self._fd = self._fd, None
-            try:
-                sync_file(fd)
-            finally:
-                os.close(fd)
+        if not self._file.closed:
+            with disk_errors("write", self.target), self._file:
+                if durable:
+                    sync_file(self._file.fileno())
 
-    def commit(self) -> None:
+    def commit(self, *, durable: bool = True) -> None:
         """Finish, then rename over the target; raise STORE_ERROR."""
-        self.finish()
+        self.finish(durable=durable)
         with disk_errors("write", self.target):
             replace_file(self.path, self.target)
-        self.committed = True
-        sync_folder(self.target.parent)
+        if durable:
+            sync_folder(self.target.parent)
 
     def discard(self) -> None:
-        """Remove the part unless it was committed, and release its lock; safe to call again."""
-        fd, self._fd = self._fd, None
-        if fd is not None:
-            with suppress(OSError):  # a failing close (NFS, full disk) must not keep the leftover
-                os.close(fd)
-        if not self.committed:
-            remove_file(self.path)
-        if self._lock is not None:
-            self._lock.release()
+        """Remove the part unless it was committed; safe to call again."""
+        with suppress(OSError):  # a failing close (NFS, full disk) must not keep the leftover
+            self._file.close()
+        remove_file(self.path)  # after a commit there is nothing of this name
+
+
+def write_atomic(path: Path, data: bytes, mode: int = 0o600, *, durable: bool = True) -> None:
+    """Write a whole file so that a reader, or a kill, meets the old bytes or the new; raise STORE_ERROR.
+
+    `durable=False` skips the fsync: for files whose loss in a power cut is repaired from elsewhere.
+    """
+    with PartFile(path, mode) as part:
+        part.write(data)
+        part.commit(durable=durable)
 
 
 def copy_file(source: Path, target: Path) -> None:
@@ -2196,38 +2034,26 @@ def render_toml(table: Mapping[str, Any]) -> bytes:
 def _without_none(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(k): _without_none(v) for k, v in value.items() if v is not None}
-    if isinstance(value, (list, tuple)):
-        return [_without_none(v) for v in value if v is not None]
-    return value
+    return [_without_none(v) for v in value if v is not None] if isinstance(value, (list, tuple)) else value
 
 
 # ---- Locks ----
-# An OS lock (flock, LockFileEx) dies with its holder. Its file is removed by the holder while it still holds it;
-# who locks an inode that no longer has the name tries again, so removal is race-free. Where the file system cannot
-# lock, an owner file does the job: it expires, and the dead are recognised. A table of what this process holds
-# keeps tasks and threads apart even where the system's locks belong to the whole process.
+# An OS lock (flock, LockFileEx) dies with its holder. Its file is removed by the holder while it still holds it; who
+# locks an inode that lost the name tries again. Where the file system cannot lock, an owner file does the job: it
+# expires, and the dead are recognised. The table of what this process holds keeps its tasks and threads apart, for on
+# NFS the system's locks belong to the whole process.
 
 LOCK_TIMEOUT_S: Final = 5.0
 OWNER_EXPIRY_S: Final = 120.0
 OWNER_RENEW_S: Final = 30.0
-_HELD_HERE: Final[dict[tuple[int, str], object]] = {}
+_NO_LOCK_ERRNOS: Final = _UNSUPPORTED_ERRNOS | {errno.ENOLCK, errno.EIO}
+_HELD_HERE: Final[dict[tuple[int, str], object]] = {}  # by process id (for forks) and path
 
 
-class HeldLock:
-    """A lock that is held until `release`; releasing twice is harmless."""
+class HeldLock(ExitStack):
+    """A lock that is held until `release`, which may be called again; or for the body of a `with`."""
 
-    def __init__(self, key: tuple[int, str], undo: Callable[[], None]) -> None:
-        self._key = key
-        self._undo: Callable[[], None] | None = undo
-
-    def release(self) -> None:
-        """Give the lock back."""
-        undo, self._undo = self._undo, None
-        if undo is not None:
-            try:
-                undo()
-            finally:
-                _HELD_HERE.pop(self._key, None)
+    release = ExitStack.close
 
 
 def try_lock(path: Path) -> HeldLock | None:
@@ -2236,41 +2062,24 @@ def try_lock(path: Path) -> HeldLock | None:
     The folder is created if need be. Raises STORE_ERROR where no lock file can be made.
     """
     make_folder(path.parent)
-    key = _lock_key(path)
-    mine = object()
+    key, mine = (os.getpid(), os.path.normcase(path.absolute())), object()
     if _HELD_HERE.setdefault(key, mine) is not mine:  # setdefault is one step: no two callers both win
         return None
-    undo: Callable[[], None] | None = None
-    try:
-        with disk_errors("lock", path):
-            undo = _take_lock(path)
-    finally:
-        if undo is None:
-            del _HELD_HERE[key]
-    return HeldLock(key, undo) if undo is not None else None
-
-
-def is_held_here(path: Path) -> bool:
-    """Say whether this process holds the lock named by a file."""
-    return _lock_key(path) in _HELD_HERE
-
-
-def _lock_key(path: Path) -> tuple[int, str]:
-    return os.getpid(), os.path.normcase(path.absolute())
+    with HeldLock() as held, disk_errors("lock", path):
+        held.callback(_HELD_HERE.pop, key, None)
+        if _take_lock(path, held):
+            return held.pop_all()
+    return None
 
 
 @contextmanager
 def hold_lock(path: Path, timeout_s: float = LOCK_TIMEOUT_S) -> Iterator[None]:
     """Hold a lock for the body; raise STORE_ERROR (locked) when it cannot be had within `timeout_s` seconds."""
-    ends = time.monotonic() + timeout_s
-    attempt = 0
+    pauses = _pauses_s(path, timeout_s)
     while (lock := try_lock(path)) is None:
-        attempt += 1
-        time.sleep(_lock_pause_s(path, attempt, ends, timeout_s))
-    try:
+        time.sleep(next(pauses))
+    with lock:
         yield
-    finally:
-        lock.release()
 
 
 @asynccontextmanager
@@ -2278,77 +2087,81 @@ async def hold_lock_async(path: Path, timeout_s: float = LOCK_TIMEOUT_S) -> Asyn
     """Hold a lock for the body like `hold_lock`, letting other tasks run while it waits; cancellation releases it."""
     import anyio
 
-    ends = time.monotonic() + timeout_s
-    attempt = 0
-    while (lock := try_lock(path)) is None:
-        attempt += 1
-        await anyio.sleep(_lock_pause_s(path, attempt, ends, timeout_s))
-    try:
+    pauses = _pauses_s(path, timeout_s)
+    while (lock := try_lock(path)) is None:  # noqa: ASYNC110 - other processes set no event
+        await anyio.sleep(next(pauses))
+    with lock:
         yield
-    finally:
-        lock.release()
 
 
-def _lock_pause_s(path: Path, attempt: int, ends: float, timeout_s: float) -> float:
-    # Jitter, so that many waiters do not knock in step.
-    left = ends - time.monotonic()
-    if left <= 0:
-        raise DoigetError("locked", f"Another process holds the lock {path} for more than {timeout_s:g} s.")
-    longest = min(0.01 * (1 << min(attempt, 5)), 0.2)
-    return min(left, longest * (0.5 + os.urandom(1)[0] / 512))
+def _pauses_s(path: Path, timeout_s: float) -> Iterator[float]:
+    ends = time.monotonic() + timeout_s
+    longest = 0.02
+    while (left := ends - time.monotonic()) > 0:
+        yield min(left, longest * (0.5 + os.urandom(1)[0] / 512))  # jitter: many waiters must not knock in step
+        longest = min(2 * longest, 0.2)
+    raise DoigetError("locked", f"Another process holds the lock {path} for more than {timeout_s:g} s.")
 
 
-def _take_lock(path: Path) -> Callable[[], None] | None:
+def _take_lock(path: Path, held: HeldLock) -> bool:
+    owner = path.with_name(f"{path.name}.owner")
     try:
-        undo = _take_os_lock(path)
+        taken = _take_os_lock(path, held)
     except OSError as exc:
         if exc.errno not in _NO_LOCK_ERRNOS:
             raise
         remove_file(path)  # what the failed try made; no one can lock it
-        return _take_owner_file(_owner_path(path))
+        return _break_owner_file(owner) and _take_owner_file(owner, held)
     # A process of another machine may be on owner files because its locks failed: it is heard all the same.
-    if undo is not None and os.path.lexists(_owner_path(path)) and not _break_owner_file(_owner_path(path)):
-        undo()
-        return None
-    return undo
+    return taken and (not os.path.lexists(owner) or _break_owner_file(owner))
 
 
-def _take_os_lock(path: Path) -> Callable[[], None] | None:
+def _take_os_lock(path: Path, held: HeldLock) -> bool:
     import filelock
 
-    seen: list[tuple[int, int]] = []
-
-    def note(fd: int) -> None:
-        found = os.fstat(fd)
-        seen.append((found.st_dev, found.st_ino))
-
+    locked: list[os.stat_result] = []
     # The hook also keeps filelock from its own soft lock, which a killed holder would leave for good.
-    lock = filelock.FileLock(os.fspath(path), timeout=0, thread_local=False, fallback_to_soft=False, on_acquired=note)
+    lock = filelock.FileLock(
+        path, timeout=0, thread_local=False, fallback_to_soft=False, on_acquired=lambda fd: locked.append(os.fstat(fd))
+    )
     try:
         lock.acquire()
     except filelock.Timeout:
-        return None
+        return False
+    held.callback(lock.release)
     if os.name == "nt":  # filelock removes the file itself there, and nobody can while it is open
-        return lock.release
+        return True
+    with suppress(FileNotFoundError):  # the last holder removed the name while we opened the file
+        if os.path.samestat(path.lstat(), locked[0]):
+            held.callback(remove_file, path)  # runs before the release
+            return True
+    return False
 
-    def undo() -> None:
-        try:
-            remove_file(path)
-        finally:
-            lock.release()
 
+def _take_owner_file(owner: Path, held: HeldLock) -> bool:
+    """Make an owner file, which a thread keeps young until the lock is released."""
+    import threading
+
+    token, ended = random_name(), threading.Event()
     try:
-        named = path.lstat()
-        if (named.st_dev, named.st_ino) in seen:
-            return undo
-    except FileNotFoundError:
-        pass  # the last holder removed the name while we opened the file
-    lock.release()
-    return None
+        fd = os.open(owner, _NEW_FILE_FLAGS, 0o600)
+    except FileExistsError:
+        return False
 
+    def is_mine() -> bool:  # also when the disk was too full to write the token
+        return bool(_load_owner(owner).get("token", token) == token)
 
-def _owner_path(path: Path) -> Path:
-    return path.with_name(f"{path.name}.owner")
+    def renew() -> None:
+        while not ended.wait(OWNER_RENEW_S) and is_mine():
+            with suppress(OSError):  # the next round tries again; two failures in a row still keep the lock
+                os.utime(owner)
+
+    held.callback(lambda: is_mine() and remove_file(owner))
+    held.callback(ended.set)
+    with os.fdopen(fd, "wb") as file:
+        file.write(json.dumps({"host": _owner_host(), "pid": os.getpid(), "token": token}).encode())
+    threading.Thread(target=renew, name="doiget-lock", daemon=True).start()
+    return True
 
 
 def _owner_host() -> str:
@@ -2358,50 +2171,8 @@ def _owner_host() -> str:
     parts = [platform.node()]
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip())
-    with suppress(OSError):
         parts.append(str(Path("/proc/self/ns/pid").readlink()))
     return "/".join(parts)
-
-
-def _take_owner_file(owner: Path) -> Callable[[], None] | None:
-    token = random_name()
-    body = json.dumps({"host": _owner_host(), "pid": os.getpid(), "token": token}).encode()
-    for _ in range(2):
-        try:
-            fd = os.open(owner, _NEW_FILE_FLAGS, 0o600)
-        except FileExistsError:
-            if not _break_owner_file(owner):
-                return None
-            continue
-        try:
-            write_all(fd, body)
-        except BaseException:
-            remove_file(owner)
-            raise
-        finally:
-            os.close(fd)
-        return _renew_owner_file(owner, token)
-    return None
-
-
-def _renew_owner_file(owner: Path, token: str) -> Callable[[], None]:
-    """Keep an owner file young until the returned function ends it."""
-    import threading
-
-    ended = threading.Event()
-
-    def renew() -> None:
-        while not ended.wait(OWNER_RENEW_S) and _load_owner(owner).get("token") == token:
-            with suppress(OSError):  # the next round tries again; two failures in a row still keep the lock
-                os.utime(owner)
-
-    def undo() -> None:
-        ended.set()
-        if _load_owner(owner).get("token") == token:
-            remove_file(owner)
-
-    threading.Thread(target=renew, name="doiget-lock", daemon=True).start()
-    return undo
 
 
 def _load_owner(owner: Path) -> dict[str, Any]:
@@ -2415,45 +2186,38 @@ def _load_owner(owner: Path) -> dict[str, Any]:
 def _break_owner_file(owner: Path) -> bool:
     """Remove the owner file of a dead or silent holder; say whether the way is free."""
     found = _load_owner(owner)
-    try:
-        age_s = abs(time.time() - owner.lstat().st_mtime)
-    except FileNotFoundError:
-        return True
     dead = found.get("host") == _owner_host() and _is_process_dead(found.get("pid"))
-    # abs(): a clock that is far off either way asks for the second opinion below, which uses one clock only.
-    return (dead or age_s > OWNER_EXPIRY_S) and _claim_and_break(owner, str(found.get("token")), dead=dead)
-
-
-def _claim_and_break(owner: Path, token: str, *, dead: bool) -> bool:
-    # One breaker at a time, by a claim file of its own; the file server's clock dates both files.
-    claim = owner.with_name(f"{owner.name}.break")
+    aside = owner.with_name(f".{owner.name}.{random_name()}.part")
     try:
-        os.close(os.open(claim, _NEW_FILE_FLAGS, 0o600))
-    except FileExistsError:
-        with suppress(OSError):  # a breaker that died here
-            if abs(time.time() - claim.lstat().st_mtime) > OWNER_EXPIRY_S:
-                remove_file(claim)
-        return False
-    try:
-        now = claim.lstat().st_mtime
-        if str(_load_owner(owner).get("token")) != token:
+        if not dead and not _is_expired(owner, aside):
             return False
-        return (dead or now - owner.lstat().st_mtime > OWNER_EXPIRY_S) and remove_file(owner)
+        owner.rename(aside)  # of several who break it, one gets it
+        if _load_owner(aside).get("token") != found.get("token"):  # it changed hands since we looked: give it back
+            aside.rename(owner)
+            return False
     except FileNotFoundError:
         return True
-    finally:
-        remove_file(claim)
+    return remove_file(aside)
+
+
+def _is_expired(owner: Path, probe: Path) -> bool:
+    modified = owner.lstat().st_mtime
+    if abs(time.time() - modified) <= OWNER_EXPIRY_S:
+        return False
+    # The clock here may be far off: the file server's own clock, which dates a new file, has the last word.
+    os.close(os.open(probe, _NEW_FILE_FLAGS, 0o600))
+    now = probe.lstat().st_mtime
+    probe.unlink()
+    return now - modified > OWNER_EXPIRY_S
 
 
 def _is_process_dead(pid: object) -> bool:
-    if sys.platform == "win32" or not isinstance(pid, int) or pid <= 0:
+    if sys.platform == "win32" or not isinstance(pid, int) or not 0 < pid < 1 << 31:
         return False  # os.kill is no question on Windows; there the file's age decides
     try:
         os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return True
-    except OSError:
-        pass  # it lives and belongs to someone else
+    except OSError as exc:
+        return exc.errno == errno.ESRCH  # else it lives and belongs to someone else
     return False
 
 
@@ -2465,6 +2229,10 @@ def _is_process_dead(pid: object) -> bool:
 # Promises: a line is chained to the one before it, across rotation; what cannot be
 # logged raises log_unwritable; a file that is not ours is never touched; no line
 # holds a query string, a password or a key.
+#
+# The head file knows the last line, so that a cut-off end shows. A line is written
+# before its head: a kill leaves a head that lags by a line, or a torn line, which the
+# next append removes. After a cut the chain goes on from the head: the gap stays.
 
 LOG_FORMAT: Final = "doiget-access-log"
 HEAD_FORMAT: Final = "doiget-access-log-head"
@@ -2478,30 +2246,11 @@ _HIDDEN_FIELDS: Final = r"(?i)key|token|secret|passw|authori[sz]ation|cookie|cre
 _URL_IN_TEXT: Final = r"(?i)\b([a-z][a-z0-9+.-]*://)(?:[^\s/?#]*@)?([^\s?#]*)(?:[?#]\S*)?"
 
 
-@dataclass(frozen=True, slots=True)
-class LogHead:
-    """Where the chain stands: the last line's number and hash, and the size and name of its file."""
+class LogHead(NamedTuple):
+    """Where the chain stands: number and hash of a line."""
 
     seq: int = -1
     hash: str = CHAIN_START
-    size: int = 0
-    file: str = ""
-
-
-@dataclass(slots=True)
-class _ChainCheck:
-    """What `AccessLog.verify` knows while it walks the lines."""
-
-    faults: list[dict[str, Any]]
-    lines: int = 0
-    seq: int = -1
-    hash: str = CHAIN_START
-    file: str = ""
-    head: LogHead | None = None
-    head_seen: bool = False
-
-    def fault(self, line: int, text: str) -> None:
-        self.faults.append({"file": self.file, "line": line, "fault": text})
 
 
 def line_hash(prev: str, line: Mapping[str, Any]) -> str:
@@ -2509,11 +2258,8 @@ def line_hash(prev: str, line: Mapping[str, Any]) -> str:
     import hashlib
 
     body = {name: value for name, value in line.items() if name != "hash"}
-    return hashlib.sha256(prev.encode() + _canonical_json(body)).hexdigest()
-
-
-def _canonical_json(value: Mapping[str, Any]) -> bytes:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode()
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256((prev + text).encode()).hexdigest()
 
 
 def _clean_field(name: str, value: object) -> Any:
@@ -2526,23 +2272,17 @@ def _clean_field(name: str, value: object) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, (list, tuple)):
-        return [_clean_field(name, item) for item in value[:50]]
+        return [_clean_field(name, item) for item in value[:20]]
     return re.sub(_URL_IN_TEXT, r"\1\2", str(value)[: 4 * MAX_FIELD_CHARS])[:MAX_FIELD_CHARS]
 
 
 def _parse_line(raw: bytes) -> dict[str, Any] | None:
     try:
         line = json.loads(raw)
-    except (ValueError, RecursionError):
+        fits = isinstance(line["seq"], int) and isinstance(line["prev"], str) and isinstance(line["hash"], str)
+    except (ValueError, TypeError, LookupError, RecursionError):
         return None
-    if not isinstance(line, dict) or not isinstance(line.get("seq"), int):
-        return None
-    return line if isinstance(line.get("prev"), str) and isinstance(line.get("hash"), str) else None
-
-
-def _first_line(fd: int) -> dict[str, Any] | None:
-    os.lseek(fd, 0, os.SEEK_SET)
-    return _parse_line(os.read(fd, 4096).split(b"\n", 1)[0])
+    return line if fits else None
 
 
 class AccessLog:
@@ -2556,11 +2296,11 @@ class AccessLog:
         self.lock_path = path.with_name(f".{path.name}.lock")
         self._clock = clock  # seconds since 1970
         self._max_bytes = max_bytes
+        self._tidied = False
 
     def ensure_writable(self) -> None:
         """Prove that the next line can be written, creating the file; raise STORE_ERROR (log_unwritable)."""
-        with self._writing() as (_, head):
-            self._save_head(head)
+        self._write(None)
 
     def append(self, event: str, **fields: object) -> dict[str, Any]:
         """Add one line and return it; raise STORE_ERROR (log_unwritable) and write nothing where that fails.
@@ -2568,165 +2308,103 @@ class AccessLog:
         Costs the same however long the log is. Field values are capped and stripped of secrets.
         """
         cleaned = {name: _clean_field(name, value) for name, value in fields.items() if name not in _CHAIN_FIELDS}
-        with self._writing() as (fd, end):
-            head, line = self._write_line(fd, end, {"event": event[:MAX_FIELD_CHARS], **cleaned})
-            self._save_head(head)
-        return line
+        return self._write({"event": event[:MAX_FIELD_CHARS], **cleaned})
 
     # ---- writing ----
 
-    @contextmanager
-    def _writing(self) -> Iterator[tuple[int, LogHead]]:
-        """Open the current file at the end of its chain, under the lock; every failure becomes log_unwritable."""
+    def _write(self, fields: Mapping[str, Any] | None) -> dict[str, Any]:
+        line: dict[str, Any] = {}
         try:
             make_folder(self.path.parent)
             with hold_lock(self.lock_path, self._lock_timeout_s), disk_errors("write the provenance log", self.path):
-                if is_regular_file(self.path) and self.path.stat().st_size >= self._max_bytes:
-                    with self._opened() as (_, head):  # first, for a file that moves away must be known to its end
-                        self._save_head(head)
-                    self._rotate()
-                with self._opened() as opened:
-                    yield opened
+                if not self._tidied:
+                    remove_stale_parts(self.path.parent)
+                    self._tidied = True
+                with self._opened() as file:
+                    head = self._ready(file.fileno())
+                    if fields is not None:
+                        head, line = self._add(file.fileno(), head, fields)
+                self._save_head(head)
         except DoigetError as exc:
             if exc.code is not Code.STORE_ERROR or exc.reason == "log_unwritable":
                 raise
             raise DoigetError("log_unwritable", f"{exc.message} Without the log nothing is fetched or stored.") from exc
+        return line
 
-    @contextmanager
-    def _opened(self) -> Iterator[tuple[int, LogHead]]:
-        fd = self._open()
-        try:
-            yield fd, self._catch_up(fd)
-        finally:
-            os.close(fd)
+    def _opened(self) -> io.FileIO:
+        """Open the current file, a new one where it was full or is absent."""
+        file = self._open()
+        if os.fstat(file.fileno()).st_size < self._max_bytes:
+            return file
+        with file:
+            self._last_line(file.fileno(), mend=True)
+        rotated = self._rotated()
+        number = int(rotated[-1].name.rpartition(".")[2]) + 1 if rotated else 1
+        move_file(self.path, self.path.with_name(f"{self.path.name}.{number}"))
+        return self._open()
 
-    def _open(self) -> int:
+    def _open(self) -> io.FileIO:
         # SECURITY: no symlink is followed, no FIFO waited for, and only a file of ours is written.
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _COMMON_FLAGS | getattr(os, "O_NONBLOCK", 0)
         if not _NOFOLLOW and self.path.is_symlink():
             raise OSError(errno.ELOOP, "symbolic link")
-        fd = os.open(self.path, flags, 0o600)
-        try:
-            self._check_ours(fd)
-        except BaseException:
-            os.close(fd)
-            raise
-        return fd
-
-    def _check_ours(self, fd: int) -> None:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise DoigetError("log_unwritable", f"{self.path} is not a plain file, so it cannot hold the log.")
-        if found.st_size and not self._is_ours(fd):
+        file = open_append(self.path)
+        found = os.fstat(file.fileno())
+        opening = f'{{"format":"{LOG_FORMAT}"'.encode()  # or what a kill while it was written left of it
+        start = file.read(len(opening)) if stat.S_ISREG(found.st_mode) else b""
+        if not stat.S_ISREG(found.st_mode) or not opening.startswith(start):
+            file.close()
             raise DoigetError("log_unwritable", f"{self.path} exists and is not a doiget log; it is left alone.")
-        if sys.platform != "win32" and stat.S_IMODE(found.st_mode) & 0o077:
-            os.fchmod(fd, 0o600)
+        return file
 
-    @staticmethod
-    def _is_ours(fd: int) -> bool:
-        first = _first_line(fd)
-        if first is not None:
-            return first.get("format") == LOG_FORMAT
-        # A kill while the very first line was written leaves a piece of it, and nothing else.
-        os.lseek(fd, 0, os.SEEK_SET)
-        start = os.read(fd, 4096)
-        opening = f'{{"format":"{LOG_FORMAT}"'.encode()
-        return b"\n" not in start and opening.startswith(start[: len(opening)])
-
-    def _catch_up(self, fd: int) -> LogHead:
+    def _ready(self, fd: int) -> LogHead:
         """Find the end of the chain, writing the header of a new file and a line about what had to be mended."""
-        size = os.fstat(fd).st_size
-        mended: dict[str, Any] = {}
         head = self._load_head()
-        if head is None and (size or self._rotated()):
-            head = self._last_line(fd) if size else self._last_rotated()
-            mended = {"mended": "head file rebuilt"}
-        elif head is None:
+        last, torn = self._last_line(fd, mend=True)
+        rotated = self._rotated()
+        if last is None and rotated:
+            with rotated[-1].open("rb") as file:
+                last, _ = self._last_line(file.fileno())
+        if head is None and last is None:
             # Before the first line: from now on a missing head file means that someone took it away.
-            head = LogHead(file=self.path.name)
+            head = LogHead()
             self._save_head(head, durable=True)
-        head, torn = self._read_on(fd, self._unread_from(fd, size, head), head)
-        if torn:
-            os.ftruncate(fd, size - torn)
-            mended = {"mended": "incomplete last line removed", "removed_bytes": torn}
-        if size == torn:
-            head, _ = self._write_line(fd, head, self._header())
-        if mended:
-            head, _ = self._write_line(fd, head, {"event": "log_repaired", **mended})
-        return head
+        mended = {"removed_bytes": torn} if torn else {"head_file": "rebuilt"} if head is None else {}
+        if head is None or (last is not None and last.seq > head.seq):
+            head = last or LogHead()
+        if os.fstat(fd).st_size == 0:
+            # `format` first: a look at the start of the file says whose it is.
+            header = {"format": LOG_FORMAT, "version": LOG_VERSION, "event": "log_opened"}
+            head, _ = self._add(fd, head, {**header, "previous_file": rotated[-1].name if rotated else None})
+        return self._add(fd, head, {"event": "log_repaired", **mended})[0] if mended else head
 
     @staticmethod
-    def _unread_from(fd: int, size: int, head: LogHead) -> int:
-        """Say at which byte the lines begin that the head file may not know."""
-        first = _first_line(fd)
-        if first is None or first["seq"] > head.seq:
-            return 0  # the file is newer than the head: a rotation was not finished
-        # A file shorter than the head says was cut. The chain goes on from the head all the same, so that what was
-        # cut stays visible as a gap; only a torn end is looked for.
-        return head.size if head.size <= size else max(0, size - MAX_LINE_BYTES)
-
-    def _read_on(self, fd: int, start: int, head: LogHead) -> tuple[LogHead, int]:
-        """Follow the lines a killed writer did not enter into the head file; returns the bytes of a torn last line."""
-        os.lseek(fd, start, os.SEEK_SET)
-        with os.fdopen(os.dup(fd), "rb") as file:
-            torn = 0
-            while raw := file.readline(MAX_LINE_BYTES):
-                if not raw.endswith(b"\n"):
-                    torn = len(raw) + len(file.read())
-                    break
-                line = _parse_line(raw)
-                if line and line["prev"] == head.hash and line["hash"] == line_hash(head.hash, line):
-                    head = LogHead(line["seq"], line["hash"], head.size, self.path.name)
-        return head, torn
-
-    def _last_line(self, fd: int) -> LogHead:
+    def _last_line(fd: int, *, mend: bool = False) -> tuple[LogHead | None, int]:
+        """Find the last whole line, and the bytes of a torn one after it, which `mend` removes."""
         size = os.fstat(fd).st_size
         os.lseek(fd, max(0, size - 2 * MAX_LINE_BYTES), os.SEEK_SET)
-        with os.fdopen(os.dup(fd), "rb") as file:
-            lines = [line for raw in file if raw.endswith(b"\n") and (line := _parse_line(raw)) is not None]
-        return LogHead(lines[-1]["seq"], lines[-1]["hash"], size, self.path.name) if lines else LogHead()
+        *lines, rest = os.read(fd, 2 * MAX_LINE_BYTES).split(b"\n")
+        if rest and mend:
+            cut_file(fd, size - len(rest))
+        found = next((line for raw in reversed(lines) if (line := _parse_line(raw))), None)
+        return LogHead(found["seq"], found["hash"]) if found else None, len(rest)
 
-    def _last_rotated(self) -> LogHead:
-        fd = os.open(self._rotated()[-1], os.O_RDONLY | _COMMON_FLAGS)
-        try:
-            return self._last_line(fd)
-        finally:
-            os.close(fd)
-
-    def _header(self) -> dict[str, Any]:
-        before = self._rotated()
-        previous = before[-1].name if before else None
-        # `format` first: a look at the start of the file says whose it is.
-        return {"format": LOG_FORMAT, "version": LOG_VERSION, "event": "log_opened", "previous_file": previous}
-
-    def _write_line(self, fd: int, head: LogHead, fields: Mapping[str, Any]) -> tuple[LogHead, dict[str, Any]]:
+    def _add(self, fd: int, head: LogHead, fields: Mapping[str, Any]) -> tuple[LogHead, dict[str, Any]]:
         line = {**fields, "seq": head.seq + 1, "time": utc_now(self._clock()), "prev": head.hash}
         line["hash"] = line_hash(head.hash, line)
-        raw = json.dumps(line, separators=(",", ":"), ensure_ascii=True).encode() + b"\n"
         size = os.fstat(fd).st_size
         try:
-            write_all(fd, raw)
+            write_all(fd, json.dumps(line, separators=(",", ":"), ensure_ascii=True).encode() + b"\n")
             sync_file(fd)
         except OSError:
             with suppress(OSError):  # half a line on a full disk goes again; if not, the next append mends it
-                os.ftruncate(fd, size)
+                cut_file(fd, size)
             raise
-        return LogHead(line["seq"], line["hash"], size + len(raw), self.path.name), line
-
-    def _rotate(self) -> None:
-        rotated = self._rotated()
-        number = int(rotated[-1].name.rpartition(".")[2]) + 1 if rotated else 1
-        # A kill after this line leaves no current file; the next append starts it from the head file.
-        self.path.rename(self.path.with_name(f"{self.path.name}.{number}"))
+        return LogHead(line["seq"], line["hash"]), line
 
     def _rotated(self) -> list[Path]:
         """List the earlier files, oldest first."""
         pattern = re.compile(rf"{re.escape(self.path.name)}\.([1-9][0-9]{{0,8}})")
-        try:
-            names = os.listdir(self.path.parent)  # noqa: PTH208 - names are all it takes
-        except OSError:
-            return []
-        found = [(int(match[1]), name) for name in names if (match := pattern.fullmatch(name))]
+        found = [(int(match[1]), name) for name in list_names(self.path.parent) if (match := pattern.fullmatch(name))]
         return [self.path.with_name(name) for _, name in sorted(found)]
 
     def _load_head(self) -> LogHead | None:
@@ -2737,15 +2415,15 @@ class AccessLog:
         try:
             found = json.loads(raw)
             if found["format"] == HEAD_FORMAT:
-                return LogHead(int(found["seq"]), str(found["hash"]), int(found["size"]), str(found["file"]))
-        except (ValueError, TypeError, KeyError):
+                return LogHead(int(found["seq"]), str(found["hash"]))
+        except (ValueError, TypeError, LookupError):
             pass
         raise DoigetError("log_unwritable", f"{self.head_path} exists and is not the head file of a doiget log.")
 
     def _save_head(self, head: LogHead, *, durable: bool = False) -> None:
         # Not forced to the disk: after a power cut a head that lags is caught up, and an empty one is rebuilt.
-        body = {"format": HEAD_FORMAT, "seq": head.seq, "hash": head.hash, "size": head.size, "file": head.file}
-        write_atomic(self.head_path, _canonical_json(body) + b"\n", 0o600, durable=durable)
+        data = json.dumps({"format": HEAD_FORMAT, **head._asdict()}).encode() + b"\n"
+        write_atomic(self.head_path, data, 0o600, durable=durable)
 
     # ---- reading ----
 
@@ -2755,111 +2433,73 @@ class AccessLog:
         Finds lines that were changed, inserted, removed or moved, and against the head file a cut-off end. A torn
         last line and a head file that lags are what a kill leaves, and no faults.
         """
-        check = self._verify_once()
-        if check.faults:  # a rotation between two reads may look like a fault: look again
-            check = self._verify_once()
-        return {
-            "ok": not check.faults,
-            "files": [p.name for p in self._files()],
-            "lines": check.lines,
-            "faults": check.faults,
-        }
+        report = self._verify_once()
+        return report if report["ok"] else self._verify_once()  # a rotation between two reads looks like a fault
+
+    def _verify_once(self) -> dict[str, Any]:
+        head, last, lines, is_head_seen = None, LogHead(), 0, False
+        found: list[tuple[str, int, str]] = []
+        try:
+            head = self._load_head()
+        except DoigetError as exc:
+            found.append((self.head_path.name, 0, exc.message))
+        files = self._files()
+        for path in files:
+            for number, raw in enumerate(_whole_lines(path, may_be_torn=path == self.path), 1):
+                line = _parse_line(raw)
+                found.append((path.name, number, _fault_of(line, number, last)))
+                if line is not None:
+                    lines += 1
+                    last = LogHead(max(last.seq, line["seq"]), line["hash"])
+                    is_head_seen = is_head_seen or head == (line["seq"], line["hash"])
+        found.append((self.head_path.name, 0, _end_fault(head, last, is_head_seen=is_head_seen)))
+        faults = [{"file": name, "line": number, "fault": fault} for name, number, fault in found if fault]
+        return {"ok": not faults, "files": [path.name for path in files], "lines": lines, "faults": faults}
 
     def _files(self) -> list[Path]:
         return [*self._rotated(), *([self.path] if os.path.lexists(self.path) else [])]
-
-    def _verify_once(self) -> _ChainCheck:
-        check = _ChainCheck([])
-        try:
-            check.head = self._load_head()
-        except DoigetError as exc:
-            check.file = self.head_path.name
-            check.fault(0, exc.message)
-        for path in [*self._rotated(), self.path]:
-            check.file = path.name
-            self._verify_file(path, check)
-        self._verify_head(check)
-        return check
-
-    def _verify_file(self, path: Path, check: _ChainCheck) -> None:
-        if not os.path.lexists(path):
-            return
-        if not is_regular_file(path):
-            check.fault(0, "not a plain file")
-            return
-        number = 0
-        with disk_errors("read", path), path.open("rb") as file:
-            while raw := file.readline(MAX_LINE_BYTES):
-                number += 1
-                if not raw.endswith(b"\n") and path == self.path and not file.read(1):
-                    return  # torn by a kill: the next append removes it
-                _verify_line(raw, number, check)
-        if number == 0 and path != self.path:
-            check.fault(0, "the file is empty")
-
-    def _verify_head(self, check: _ChainCheck) -> None:
-        check.file = self.path.name
-        if check.head is None:
-            if check.lines and not check.faults:
-                check.file = self.head_path.name
-                check.fault(0, "the head file is missing, so a cut-off end would not show")
-        elif check.head.seq > check.seq:
-            check.fault(check.lines, f"the end is missing: the head file knows line {check.head.seq}")
-        elif check.head.seq >= 0 and not check.head_seen:
-            check.fault(0, f"line {check.head.seq} is not the one the head file knows")
 
     def tail(self, count: int) -> list[dict[str, Any]]:
         """Return the last `count` lines, oldest first, header lines left out; what is no line of ours is skipped."""
         found: list[dict[str, Any]] = []
         for path in reversed(self._files()):
-            for raw in _lines_backwards(path):
-                if len(found) >= count:
-                    return found[::-1]
-                line = _parse_line(raw)
-                if line is not None and "format" not in line:
-                    found.append(line)
-        return found[::-1]
+            lines = map(_parse_line, deque(_whole_lines(path, may_be_torn=True), count + 1))
+            found = [line for line in lines if line is not None and "format" not in line] + found
+            if len(found) >= count:
+                break
+        return found[-count:]
 
 
-def _verify_line(raw: bytes, number: int, check: _ChainCheck) -> None:
-    """Check one line against the one before it, and go on from what it says of itself."""
-    line = _parse_line(raw)
+def _whole_lines(path: Path, *, may_be_torn: bool) -> Iterator[bytes]:
+    """Yield the lines of a file. A last one that a kill tore is left out; it is removed by the next append."""
+    with disk_errors("read", path), os.fdopen(os.open(path, _READ_FLAGS), "rb") as file:
+        while raw := file.readline(MAX_LINE_BYTES):
+            if raw.endswith(b"\n") or not may_be_torn or file.peek(1):
+                yield raw
+
+
+def _fault_of(line: Mapping[str, Any] | None, number: int, last: LogHead) -> str:
+    """Say what is wrong with a line, held against the last good one before it; empty if nothing is."""
     if line is None:
-        check.fault(number, "not a log line: changed or inserted")
-        return  # the line after it is held against the last good one
-    check.lines += 1
+        return "not a log line: changed or inserted"
     if number == 1 and line.get("format") != LOG_FORMAT:
-        check.fault(number, "the file does not begin with its header: lines are missing before this one")
+        return "the file does not begin with its header: lines are missing before this one"
     if line["hash"] != line_hash(line["prev"], line):
-        check.fault(number, "changed: its hash does not fit its content")
-    elif line["prev"] != check.hash:
-        if line["seq"] > check.seq + 1:
-            check.fault(number, f"{line['seq'] - check.seq - 1} line(s) missing before this one")
-        elif line["seq"] <= check.seq:
-            check.fault(number, "out of order or inserted: its number was there already")
-        else:
-            check.fault(number, "the line before it was changed or exchanged")
-    elif line["seq"] != check.seq + 1:
-        check.fault(number, "its number does not follow the line before it")
-    check.seq, check.hash = max(check.seq, line["seq"]), line["hash"]
-    if check.head is not None and line["seq"] == check.head.seq and line["hash"] == check.head.hash:
-        check.head_seen = True
+        return "changed: its hash does not fit its content"
+    if line["seq"] > last.seq + 1:
+        return f"{line['seq'] - last.seq - 1} line(s) missing before this one"
+    if line["seq"] <= last.seq:
+        return "out of order or inserted: its number was there already"
+    return "" if line["prev"] == last.hash else "the line before it was changed or exchanged"
 
 
-def _lines_backwards(path: Path) -> Iterator[bytes]:
-    """Yield the complete lines of a file from its end, reading no more of it than is asked for."""
-    with disk_errors("read", path), path.open("rb") as file:
-        position = file.seek(0, os.SEEK_END)
-        rest = b""
-        while position:
-            step = min(MAX_LINE_BYTES, position)
-            position -= step
-            file.seek(position)
-            first, *lines = (file.read(step) + rest).split(b"\n")
-            yield from (line for line in reversed(lines) if line)
-            rest = first
-        if rest:
-            yield rest
+def _end_fault(head: LogHead | None, last: LogHead, *, is_head_seen: bool) -> str:
+    """Say what is wrong with the end of the chain, as the head file knows it."""
+    if head is None:
+        return "the head file is missing, so a cut-off end would not show" if last.seq >= 0 else ""
+    if head.seq > last.seq:
+        return f"the end is missing: the head file knows line {head.seq}"
+    return "" if is_head_seen or head.seq < 0 else f"line {head.seq} is not the one the head file knows"
 
 
 # ############################################################################
@@ -2875,9 +2515,7 @@ CACHE_TTL_S: Final = 7 * 86400
 CACHE_MISS_TTL_S: Final = 86400
 MAX_CACHE_ENTRY_BYTES: Final = 4_000_000
 _CLOCK_SLACK_S: Final = 300.0  # an entry from further in the future was dated by a wrong clock
-_LEFTOVER_S: Final = 3600.0
 _CACHE_NAME: Final = r"[a-z]+_[a-z0-9._-]{1,120}\.toml"
-_CACHE_LEFTOVER: Final = r"\.[a-z]+_[a-z0-9._-]{1,120}\.toml\.[0-9a-f]{16}\.part"
 
 
 @dataclass(frozen=True, slots=True)
@@ -2901,20 +2539,11 @@ class Cache:
 
     def load(self, ref: Ref, now: float) -> CacheHit | None:
         """Look a ref up at the time `now` (seconds since 1970); None for what is unknown, damaged or foreign."""
-        try:
-            data = parse_toml(load_bytes(self.path(ref), MAX_CACHE_ENTRY_BYTES) or b"")
-        except (ValueError, DoigetError):
+        data, fresh = _load_cached(self.path(ref), now)
+        if data.get("ref") != ref.canonical:
             return None
-        if data.get("version") != CACHE_VERSION or data.get("ref") != ref.canonical:
-            return None
-        fetched_at, ttl_s = parse_utc(data.get("fetched_at")), as_int(data.get("ttl_seconds"))
-        if fetched_at is None or ttl_s is None:
-            return None
-        fresh = -_CLOCK_SLACK_S <= now - fetched_at < ttl_s
         miss, resolved = _miss_of(data.get("miss")), _resolved_of(data.get("record"), stale=not fresh)
-        if (miss is None) == (resolved is None):
-            return None
-        return CacheHit(resolved, miss, fresh)
+        return CacheHit(resolved, miss, fresh) if (miss is None) != (resolved is None) else None
 
     def save(self, asked: Ref, resolved: Resolved, now: float | None = None) -> bool:
         """Keep a record for 7 days; say whether it was written. What came from a cache or the store is not kept."""
@@ -2939,7 +2568,7 @@ class Cache:
         head = {"version": CACHE_VERSION, "ref": asked.canonical, "fetched_at": fetched_at, "ttl_seconds": ttl_s}
         try:
             make_folder(self.folder)
-            write_atomic(self.path(asked), render_toml({**head, **content}), 0o600, durable=False)
+            write_atomic(self.path(asked), render_toml({**head, **content}), durable=False)
         except DoigetError:
             return False  # no cache is slower, not wrong; `doctor` probes the folder
         return True
@@ -2948,57 +2577,49 @@ class Cache:
 
     def size(self) -> dict[str, Any]:
         """Return `path`, `entries` and `bytes`."""
-        sizes = [found.st_size for entry, found in self._own_files() if not entry.name.startswith(".")]
+        sizes = [size for _, size in self._entries()]
         return {"path": str(self.folder), "entries": len(sizes), "bytes": sum(sizes)}
 
     def prune(self, now: float) -> dict[str, Any]:
         """Remove expired and damaged entries, and what killed writers left; returns `removed` and `bytes`."""
-        return self._remove(lambda entry, found: self._is_spent(entry, found, now))
+        remove_stale_parts(self.folder)
+        return self._remove(lambda path: not _load_cached(path, now)[1])
 
     def clear(self) -> dict[str, Any]:
         """Remove every entry; returns `removed` and `bytes`. Files that are not the cache's stay."""
-        return self._remove(lambda _entry, _found: True)
+        return self._remove(lambda _: True)
 
-    def _is_spent(self, entry: os.DirEntry[str], found: os.stat_result, now: float) -> bool:
-        if entry.name.startswith("."):
-            return abs(now - found.st_mtime) > _LEFTOVER_S
-        try:
-            # The dates stand above the record: no need to parse it.
-            data = parse_toml((load_bytes(Path(entry.path), MAX_CACHE_ENTRY_BYTES) or b"").split(b"\n[", 1)[0])
-        except (ValueError, DoigetError):
-            return True
-        fetched_at, ttl_s = parse_utc(data.get("fetched_at")), as_int(data.get("ttl_seconds"))
-        if data.get("version") != CACHE_VERSION or fetched_at is None or ttl_s is None:
-            return True
-        return not -_CLOCK_SLACK_S <= now - fetched_at < ttl_s
+    def _remove(self, is_meant: Callable[[Path], bool]) -> dict[str, Any]:
+        sizes = [size for path, size in self._entries() if is_meant(path) and remove_file(path)]
+        return {"removed": len(sizes), "bytes": sum(sizes)}
 
-    def _remove(self, is_meant: Callable[[os.DirEntry[str], os.stat_result], bool]) -> dict[str, Any]:
-        removed = size = 0
-        for entry, found in list(self._own_files()):
-            if is_meant(entry, found) and remove_file(Path(entry.path)):
-                removed += 1
-                size += found.st_size
-        return {"removed": removed, "bytes": size}
+    def _entries(self) -> Iterator[tuple[Path, int]]:
+        """Yield the cache's own files with their sizes."""
+        for path in (self.folder / name for name in list_names(self.folder) if re.fullmatch(_CACHE_NAME, name)):
+            # SECURITY: a name that is not ours, a symlink or a folder is nothing the cache may count or delete.
+            with suppress(FileNotFoundError):  # another process was faster
+                if is_regular_file(path):
+                    yield path, path.lstat().st_size
 
-    def _own_files(self) -> Iterator[tuple[os.DirEntry[str], os.stat_result]]:
-        # SECURITY: a name that is not ours, a symlink or a folder is nothing the cache may count or delete.
-        is_own = re.compile(f"{_CACHE_NAME}|{_CACHE_LEFTOVER}").fullmatch
-        try:
-            with os.scandir(self.folder) as entries:
-                for entry in entries:
-                    if is_own(entry.name) and entry.is_file(follow_symlinks=False):
-                        with suppress(FileNotFoundError):  # another process was faster
-                            yield entry, entry.stat(follow_symlinks=False)
-        except OSError:  # absent, or not ours to read: then there is nothing of ours
-            return
+
+def _load_cached(path: Path, now: float) -> tuple[dict[str, Any], bool]:
+    """Read an entry and say whether it is fresh; it is empty when absent, damaged or of another version."""
+    try:
+        data = parse_toml(load_bytes(path, MAX_CACHE_ENTRY_BYTES) or b"")
+    except (ValueError, DoigetError):
+        return {}, False
+    fetched_at, ttl_s = parse_utc(data.get("fetched_at")), as_int(data.get("ttl_seconds"))
+    if data.get("version") != CACHE_VERSION or fetched_at is None or ttl_s is None:
+        return {}, False
+    return data, -_CLOCK_SLACK_S <= now - fetched_at < ttl_s
 
 
 def _miss_of(value: object) -> tuple[str, str] | None:
     raw = as_dict(value)
-    reason, message = raw.get("reason"), clean_line(raw.get("message"))
-    if not isinstance(reason, str) or reason not in REASONS or REASONS[reason].code is not Code.NOT_FOUND:
+    reason = str(raw.get("reason"))
+    if reason not in REASONS or REASONS[reason].code is not Code.NOT_FOUND:
         return None
-    return reason, message or ""
+    return reason, clean_line(raw.get("message")) or ""
 
 
 def _resolved_of(value: object, *, stale: bool) -> Resolved | None:
@@ -3268,6 +2889,7 @@ class Pacer:
         self.clock = clock
         self.limiters: dict[str, Any] = {}
         self.memory: dict[str, dict[str, Any]] = {}  # stands in where the folder cannot be written
+        self.is_tidy = False
 
     @contextlib.asynccontextmanager
     async def turn(self, *paces: Pace) -> AsyncIterator[None]:
@@ -3371,6 +2993,9 @@ class Pacer:
             except DoigetError:
                 yield self.memory.setdefault(name, {})
                 return
+            if not self.is_tidy:  # once is enough to clear away what killed processes left
+                self.is_tidy = True
+                remove_stale_parts(self.folder)
             path = self.folder / f"{name}.json"
             state = _load_pace(path) or self.memory.setdefault(name, {})
             yield state
@@ -5586,26 +5211,26 @@ def attempt_of(attempt: Attempt) -> dict[str, Any]:
 # Promises: any kill leaves an entry old or new; reading creates nothing and takes
 # no lock; paths come from `safekey(ref)` alone; what a person wrote survives.
 #
-# How a write stays whole. The record decides what exists: a PDF counts only if the
-# record names its size. Where a PDF and its record must change together, the new
-# record first waits as `.<safekey>.next.toml`; the rename of the PDF is the step
-# that counts; readers take the waiting record as soon as the PDF is the one it
-# names. `remove` moves the record first (that counts), then the PDF; `restore` goes
-# the way of a write. What a kill leaves is settled by the next write.
+# Every change is one rename of a record; a PDF counts only if a record in place names
+# its size. Why each kill point is safe:
+#   save     both files are whole on the disk as parts; the PDF is renamed (no record
+#            names it: old), then the record (new).
+#   remove   the record is moved to the trash (new), then the PDF.
+#   restore  the same backwards: the PDF is moved to its place (old), then the record.
+# Remove and restore stop in the same half-way state, which the next write settles. A PDF
+# without record that a killed save left is replaced when its ref is fetched again.
 
 SCHEMA_VERSION: Final = "1.0"
 TRASH_DAYS: Final = 30
 MAX_RECORD_BYTES: Final = 4_000_000
+MAX_ARXIV_VERSION: Final = 200
 HOUSEKEEPING_S: Final = 600.0
-RECORD_HEAD_BYTES: Final = 4096
-MAX_HEADS_BYTES: Final = 200_000_000
-HEADS_NAME: Final = ".heads"  # in .metadata: what a look at all records found, so that the next process need not look
 _KEY: Final = r"[a-z]+_[a-z0-9._-]{1,120}"
-_RECORD_NAME: Final = rf"({_KEY})\.toml"
-_PENDING_NAME: Final = rf"\.({_KEY})\.next\.toml"
-_PART_NAME: Final = rf"\.({_KEY})\.[0-9a-f]{{16}}\.part"
-_RECORD_PART_NAME: Final = rf"\.(?:\.({_KEY})\.next|({_KEY}))\.toml\.[0-9a-f]{{16}}\.part"
-_TRASH_NAME: Final = rf"({_KEY})\.([0-9]{{17}})\.[0-9a-f]{{16}}"
+_PART_NAME: Final = r"\.+([a-z0-9._-]{1,120}?)(?:\.toml)?\.[0-9a-f]{16}\.part"
+_TRASH_NAME: Final = rf"({_KEY})\.([0-9]{{13}})\.[0-9a-f]{{16}}"  # with the time in milliseconds
+_RECORD: Final = "record.toml"  # the two names in a folder of the trash
+_PAPER: Final = "paper.pdf"
+_KNOWN_KEYS: Final = ("schema_version", "ref", "citekey", "source", "added_at", "tags", "file", "work")
 
 
 @dataclass(frozen=True, slots=True)
@@ -5646,9 +5271,6 @@ class _Head(NamedTuple):
     citekey: str
 
 
-_KNOWN_KEYS: Final = ("schema_version", "ref", "citekey", "source", "added_at", "tags", "file", "work")
-
-
 class Store:
     """A folder of papers (spec §7). `problems` names the records that could not be read, each with the reason."""
 
@@ -5659,29 +5281,22 @@ class Store:
         self.trash_folder = self.metadata / ".trash"
         self.problems: dict[str, str] = {}
         self._clock = clock  # seconds since 1970
-        self._heads: dict[str, _Head] | None = None  # by record name
-        self._trash_citekeys: dict[str, str] = {}  # by folder name
-        self._tidied_at: float | None = None
+        self._heads: dict[Path, _Head] = {}
+        self._tidied_at = -HOUSEKEEPING_S
 
     # ---- where things are ----
 
-    def pdf_path(self, ref: Ref) -> Path:
-        """Return where the PDF of a ref is kept, whether there is one or not."""
-        return self.root / f"{safekey(ref)}.pdf"
+    def pdf_path(self, key: str) -> Path:
+        """Return where the PDF of a `safekey` is kept, whether there is one or not."""
+        return self.root / f"{key}.pdf"
 
-    def record_path(self, ref: Ref) -> Path:
-        """Return where the record of a ref is kept, whether there is one or not."""
-        return self._record_path(safekey(ref))
+    def record_path(self, key: str) -> Path:
+        """Return where the record of a `safekey` is kept, whether there is one or not."""
+        return self.metadata / f"{key}.toml"
 
     def lock_path(self, ref: Ref) -> Path:
         """Return the lock to hold while the PDF of a ref is downloaded or added."""
         return self._lock_path("get", safekey(ref))
-
-    def _record_path(self, key: str) -> Path:
-        return self.metadata / f"{key}.toml"
-
-    def _pending_path(self, key: str) -> Path:
-        return self.metadata / f".{key}.next.toml"
 
     def _lock_path(self, what: str, key: str) -> Path:
         # One hidden folder of their own: taking a lock does not move the mtime the index watches.
@@ -5698,20 +5313,14 @@ class Store:
         entry = self.load(ref)
         if ref.kind is not RefKind.ARXIV or ref.version is not None or (entry and entry.pdf_path):
             return entry
-        versions = [found for number in range(200, 0, -1) if (found := self._load_version(ref, number)) is not None]
-        best = next((found for found in versions if found.pdf_path), None)
-        return best or entry or next(iter(versions), None)
-
-    def _load_version(self, ref: Ref, number: int) -> Entry | None:
-        key = safekey(replace(ref, version=number))
-        if not (os.path.lexists(self._record_path(key)) or os.path.lexists(self._pending_path(key))):
-            return None
-        return self._load_key(key)
+        versions = [self.load(replace(ref, version=number)) for number in range(MAX_ARXIV_VERSION, 0, -1)]
+        found = [version for version in versions if version is not None]
+        return next((version for version in found if version.pdf_path), entry or next(iter(found), None))
 
     def scan(self) -> Iterator[Entry]:
         """Yield every readable entry, in the order of their keys; the others are noted in `problems`."""
-        for key in sorted(self._keys()):
-            entry = self._load_key(key)
+        for path in sorted(self._records()):
+            entry = self._load_key(path.stem)
             if entry is not None:
                 yield entry
 
@@ -5721,111 +5330,72 @@ class Store:
         The cursor names a place, not a number: entries added meanwhile shift nothing. Raises INVALID_ARGUMENT
         (bad_cursor).
         """
-        place = parse_cursor(cursor) if cursor is not None else None
-        heads, _ = self._look(again=True)
-        order = sorted(((head.added_at, name.removesuffix(".toml")) for name, head in heads.items()), reverse=True)
-        after = [item for item in order if place is None or item < place]
+        match = re.fullmatch(rf"([0-9T:.-]{{23}}Z)~({_KEY})", cursor or "")
+        if cursor is not None and match is None:
+            raise DoigetError("bad_cursor")
+        order = sorted(((head.added_at, path.stem) for path, head in self._look().items()), reverse=True)
+        after = [item for item in order if match is None or item < match.groups()]
         entries: list[Entry] = []
         for count, (added_at, key) in enumerate(after, 1):
             entry = self._load_key(key)
             if entry is not None:
                 entries.append(entry)
             if len(entries) == limit:
-                return entries, len(order), render_cursor(added_at, key) if count < len(after) else None
+                return entries, len(order), f"{added_at}~{key}" if count < len(after) else None
         return entries, len(order), None
 
-    def _keys(self) -> set[str]:
-        is_record = re.compile(f"{_RECORD_NAME}|{_PENDING_NAME}").fullmatch
-        return {match[1] or match[2] for name in _names(self.metadata) if (match := is_record(name))}
+    def _records(self) -> list[Path]:
+        return [self.metadata / name for name in list_names(self.metadata) if re.fullmatch(rf"{_KEY}\.toml", name)]
 
-    def _look(self, *, again: bool) -> tuple[dict[str, _Head], list[str]]:
-        """Find date and citekey of every record; returns them by name, and the names that had to be read.
-
-        Only new names are read, with `again` (and the first time) also records whose mtime changed.
-        """
-        if self._heads is None:
-            self._heads, again = _load_heads(self.metadata / HEADS_NAME), True
-        heads, read = self._heads, []
-        names = set(_names(self.metadata))
-        for name in heads.keys() - names:
-            del heads[name]
-        is_record = re.compile(_RECORD_NAME).fullmatch
-        for name in filter(is_record, names if again else names - heads.keys()):
-            with suppress(OSError):  # gone again
-                changed_ns = os.lstat(f"{self.metadata}/{name}").st_mtime_ns
-                known = heads.get(name)
-                if known is None or known.changed_ns != changed_ns:
-                    heads[name] = _load_head(self.metadata / name, changed_ns)
-                    read.append(name)
-        return heads, read
+    def _look(self) -> dict[Path, _Head]:
+        """Find date and citekey of every record; only what is new or changed since the last look is read."""
+        heads = {}
+        for path in self._records():
+            with suppress(FileNotFoundError):
+                changed_ns, known = path.lstat().st_mtime_ns, self._heads.get(path)
+                heads[path] = known if known and known.changed_ns == changed_ns else _load_head(path, changed_ns)
+        self._heads = heads
+        return heads
 
     def _load_key(self, key: str) -> Entry | None:
-        path = self._record_path(key)
+        path = self.record_path(key)
         try:
-            table = self._current(key)
-        except (ValueError, DoigetError) as exc:
-            self.problems[path.name] = exc.message if isinstance(exc, DoigetError) else str(exc)
+            table = _load_record(path, key)
+        except DoigetError as exc:
+            self.problems[path.name] = exc.message
             return None
         self.problems.pop(path.name, None)
         return self._entry_of(key, table) if table is not None else None
 
-    def _current(self, key: str) -> dict[str, Any] | None:
-        """Read the record that counts; ValueError for one whose content is of no use, STORE_ERROR for no access."""
-        pending = self._pending_path(key)
-        if os.path.lexists(pending):
-            with suppress(ValueError, DoigetError):  # then it does not count, and the next write removes it
-                waiting = _load_record(pending, key)
-                if waiting is not None and self._holds_pdf_of(key, waiting):
-                    return waiting
-        return _load_record(self._record_path(key), key)
-
-    def _holds_pdf_of(self, key: str, table: Mapping[str, Any]) -> bool:
-        """Say whether the PDF in place is, byte for byte, the one a record names."""
-        file = _file_of(table)
-        return file is not None and _is_file_of(self.root / f"{key}.pdf", file)
-
     def _entry_of(self, key: str, table: Mapping[str, Any]) -> Entry:
-        pdf = self.root / f"{key}.pdf"
         file = _file_of(table)
-        warnings = []
-        if _major(table) > _major({}):
-            warnings.append("This record was written by a newer doiget; it is read, but not changed.")
-        fault = _pdf_fault(pdf, file) if file is not None else ""
-        if fault:
-            warnings.append(fault)
+        fault = _pdf_fault(self.pdf_path(key), file) if file else ""
+        newer = "This record was written by a newer doiget; it is read, but not changed." if _is_newer(table) else ""
         there = file is not None and not fault
         return Entry(
             ref=parse_ref(table["ref"]).canonical,
             work=work_from_dict(table.get("work")),
             source=clean_line(table.get("source")) or "unknown",
             citekey=clean_line(table.get("citekey"), 200) or "",
-            tags=_tags_of(table),
+            tags=_clean_tags(as_list(table.get("tags"))),
             added_at=_iso(table.get("added_at")) or "",
             file=file if there else None,
-            pdf_path=pdf if there else None,
-            record_path=self._record_path(key),
-            warnings=tuple(warnings),
+            pdf_path=self.pdf_path(key) if there else None,
+            record_path=self.record_path(key),
+            warnings=tuple(filter(None, (newer, fault))),
             extra={name: value for name, value in table.items() if name not in _KNOWN_KEYS},
         )
 
     # ---- writing ----
 
     def new_part(self, ref: Ref) -> PartFile:
-        """Open a part for the PDF of a ref; raise STORE_ERROR (locked while another process is at the same PDF).
+        """Open a part for the PDF of a ref; raise STORE_ERROR.
 
-        Housekeeping takes a part for a dead writer's when its lock is free. So the part takes the lock of the ref,
-        unless this process holds it already.
+        Hold `lock_path(ref)` meanwhile: a part whose lock is free is taken for a dead writer's and removed.
         """
         make_folder(self.root, 0o755)
-        lock = try_lock(self.lock_path(ref))
-        if lock is None and not is_held_here(self.lock_path(ref)):
-            raise DoigetError("locked", f"Another process is writing {self.pdf_path(ref)}.")
-        try:
-            return PartFile(self.pdf_path(ref), lock=lock)
-        except BaseException:
-            if lock is not None:
-                lock.release()
-            raise
+        self._remove_parts(safekey(ref))
+        return PartFile(self.pdf_path(safekey(ref)))
 
     def save(
         self,
@@ -5836,46 +5406,33 @@ class Store:
     ) -> Entry:
         """Put a work into the store, with the PDF in `part` (described by `file`) if there is one; returns its entry.
 
-        What is known stays where the new record knows nothing; `tags` replace the old ones unless None. Raises
-        STORE_ERROR (not_writable, disk_full, locked, newer_schema, log_unwritable), and then nothing has changed. The
-        part is used up either way.
+        What is known stays where the new record knows nothing; `tags` replace the old ones unless None. The part is
+        used up. Raises STORE_ERROR (not_writable, disk_full, locked, newer_schema, log_unwritable), INVALID_ARGUMENT
+        (schema) where another PDF is in the store already; then nothing has changed.
         """
-        try:
-            return self._save(parse_ref(resolved.ref), resolved, file, tags, part)
-        finally:
-            if part is not None:
-                part.discard()
-
-    def _save(
-        self,
-        ref: Ref,
-        resolved: Resolved,
-        file: StoredFile | None,
-        tags: Sequence[str] | None,
-        part: PartFile | None,
-    ) -> Entry:
+        ref = parse_ref(resolved.ref)
         key = safekey(ref)
-        if part is not None:
-            if file is None or (file.size_bytes, part.target) != (part.size, self.pdf_path(ref)):
-                raise ValueError("the part is not the file described")
-            part.finish()  # what can fail for want of space fails before anything is said or seen
-        self._tidy()
-        with self._writing(key):
-            old = self._readable(key)
-            table = _merged_table(old or {}, resolved, file, tags)
-            table["ref"] = ref.canonical
+        with part or nullcontext(), self._writing(key):
+            try:
+                old = self._load_to_change(key, ref, has_room=part is None)
+            except DoigetError as exc:
+                if not exc.extra.get("is_damage"):
+                    raise
+                self.log.append("store_set_aside", file=f"{key}.toml")
+                self._move_to_trash(key, _RECORD)  # for a person to mend
+                old = {}
+            table = _merged_table(old, resolved, file if part is not None else None, tags)
             table.setdefault("added_at", utc_now(self._clock()))
-            self._put(key, old, table, part)
+            if part is not None or table != old:
+                self._put(key, old, table, part)
         return self._entry_of(key, table)
 
     def save_tags(self, ref: Ref, tags: Sequence[str]) -> Entry:
         """Replace the tags of an entry; raises NOT_FOUND (no_pdf_in_store) without one, STORE_ERROR."""
-        self._tidy()
-        with self._writing(key := safekey(ref)):
-            old = self._existing(key, ref)
-            table = {**old, "tags": list(_clean_tags(tags))}
-            self._put(key, old, table, None)
-        return self._entry_of(key, table)
+        entry = self.load(ref)
+        if entry is None:
+            raise DoigetError("no_pdf_in_store", f"The store holds no entry for {ref}.")
+        return self.save(Resolved(entry.ref, entry.work, "store"), tags=tags)
 
     @contextmanager
     def _writing(self, key: str) -> Iterator[None]:
@@ -5884,147 +5441,50 @@ class Store:
         # SECURITY: a planted link must not lead our writes out of the store. (The store itself may be one.)
         if self.metadata.is_symlink() or self.trash_folder.is_symlink():
             raise DoigetError("not_writable", f"{self.metadata} is or holds a symbolic link; nothing is written there.")
+        self._tidy()
         with hold_lock(self._lock_path("put", key)):
             self._settle(key)
             yield
 
-    def _readable(self, key: str) -> dict[str, Any] | None:
-        """Read the record before a write. One whose content is of no use goes to the trash, for a person to mend."""
-        try:
-            old = _load_record(self._record_path(key), key)
-        except ValueError:
-            self.log.append("store_set_aside", file=f".metadata/{key}.toml")
-            self._move_to_trash(key, record=True, pdf=False)
-            return None
-        if old is not None and _major(old) > _major({}):
+    def _load_to_change(self, key: str, ref: Ref, *, has_room: bool = True) -> dict[str, Any]:
+        """Read a record that will be changed, empty where there is none; without `has_room` a PDF is in the way."""
+        table = _load_record(self.record_path(key), key) or {}
+        if _is_newer(table):
             raise DoigetError("newer_schema", f"The record {key}.toml was written by a newer doiget; it is left alone.")
-        return old
+        if table and not has_room and self._entry_of(key, table).pdf_path:
+            raise DoigetError("schema", f"The store holds a PDF of {ref} already; remove that entry first.")
+        return table
 
-    def _existing(self, key: str, ref: Ref) -> dict[str, Any]:
-        try:
-            old = _load_record(self._record_path(key), key)
-        except ValueError as exc:
-            raise DoigetError("not_writable", f"{exc} Correct it in an editor, or delete the file.") from exc
-        if old is None:
-            raise DoigetError("no_pdf_in_store", f"The store holds no entry for {ref}.")
-        if _major(old) > _major({}):
-            raise DoigetError("newer_schema", f"The record {key}.toml was written by a newer doiget; it is left alone.")
-        return old
+    def _put(self, key: str, old: Mapping[str, Any], table: dict[str, Any], part: PartFile | None) -> None:
+        """Log a change, then make it; assigns the citekey where there is none. Holds the record's lock."""
+        with ExitStack() as held:
+            if not clean_line(table.get("citekey")):
+                # Uniqueness is a matter of the whole store: from the choice until the record is there.
+                held.enter_context(hold_lock(self._lock_path("all", "store")))
+                # A key in the trash stays taken, for it may come back; a work that comes back is not in its own way.
+                removed = [folder for _, other, folder in self._trash_folders() if other != key]
+                heads = [*self._look().values(), *(_load_head(folder / _RECORD, 0) for folder in removed)]
+                taken = {head.citekey.lower() for head in heads}
+                table["citekey"] = make_citekey(work_from_dict(table.get("work")), taken)
+            file = as_dict(table.get("file")) if part is not None else {}
+            facts = {name: file.get(name) for name in ("sha256", "size_bytes", "source", "license") if file}
+            self.log.append("store_write", ref=table["ref"], citekey=table["citekey"], has_pdf=bool(file), **facts)
+            record = held.enter_context(PartFile(self.record_path(key)))
+            record.write(render_toml({name: table[name] for name in (*_KNOWN_KEYS, *table) if name in table}))
+            record.finish()
+            if part is not None:
+                part.finish()
+                self._clear_place(key, old, part.sha256())
+                part.commit()
+            record.commit()
 
-    def _put(self, key: str, old: dict[str, Any] | None, table: dict[str, Any], part: PartFile | None) -> None:
-        """Log the change, then make it; assigns the citekey where there is none. Holds the record's lock."""
-        if part is None and table == old:
-            return
-        if not clean_line(table.get("citekey")):
-            # Uniqueness is a matter of the whole store: from the choice until the record is there.
-            with hold_lock(self._lock_path("all", "store")):
-                table["citekey"] = self._new_citekey(key, work_from_dict(table.get("work")))
-                self._install(key, table, part)
-        else:
-            self._install(key, table, part)
-
-    def _install(self, key: str, table: dict[str, Any], part: PartFile | None) -> None:
-        data = render_toml(_in_order(table))
-        file = _file_of(table) if part is not None else None
-        self.log.append(
-            "store_write",
-            ref=table["ref"],
-            citekey=table["citekey"],
-            file=f"{key}.pdf" if file else None,
-            sha256=file.sha256 if file else None,
-            size_bytes=file.size_bytes if file else None,
-            source=file.source if file else table["source"],
-            license=file.license if file else None,
-        )
-        if part is None:
-            write_atomic(self._record_path(key), data, 0o644)
-            return
-        self._install_pdf(key, data, part.commit)
-
-    def _install_pdf(self, key: str, data: bytes, put_in_place: Callable[[], None]) -> None:
-        """Change a PDF and its record together; `put_in_place` renames the PDF, which is the step that counts."""
-        write_atomic(self._pending_path(key), data, 0o644)
-        try:
-            self._set_pdf_aside(key)
-            put_in_place()
-        except BaseException:
-            with suppress(DoigetError):  # the first failure is the one to tell; the next write settles the rest
-                self._settle_pending(key)
-            raise
-        with suppress(OSError):  # the waiting record counts already; where this fails, the next write repeats it
-            replace_file(self._pending_path(key), self._record_path(key))
-        sync_folder(self.metadata)
-
-    def _set_pdf_aside(self, key: str) -> None:
-        """Move a PDF the record does not name (a person's, or an edited one) to the trash instead of over it."""
-        pdf = self.root / f"{key}.pdf"
-        try:
-            file = _file_of(_load_record(self._record_path(key), key) or {})
-        except ValueError:
-            file = None
-        if is_regular_file(pdf) and (file is None or _pdf_fault(pdf, file)):
-            self.log.append("store_set_aside", file=pdf.name)
-            self._move_to_trash(key, record=False, pdf=True)
-
-    def _move_to_trash(self, key: str, *, record: bool, pdf: bool) -> Path:
-        """Move files of a key into a new folder of the trash; the record goes first, for its move is what counts."""
-        stamp = re.sub(r"\D", "", utc_now(self._clock()))
-        folder = self.trash_folder / f"{key}.{stamp}.{random_name()}"
-        make_folder(folder, 0o755)
-        moves = [(self._record_path(key), "record.toml", record), (self.root / f"{key}.pdf", "paper.pdf", pdf)]
-        with disk_errors("move to the trash", folder):
-            for path, name, wanted in moves:
-                if wanted and is_regular_file(path):
-                    replace_file(path, folder / name)
-        for changed in (folder, self.metadata, self.root):
-            sync_folder(changed)
-        return folder
-
-    # ---- what a kill left ----
-
-    def _settle(self, key: str) -> None:
-        """Finish or undo what a killed writer left of a key. Holds the record's lock."""
-        self._settle_pending(key)
-        folders = self._trash_of(key)
-        if not folders:
-            return
-        try:
-            live = _load_record(self._record_path(key), key)
-        except ValueError:
-            return
-        for folder in folders:
-            self._settle_trash(key, folder, live)
-
-    def _settle_pending(self, key: str) -> None:
-        pending = self._pending_path(key)
-        if not os.path.lexists(pending):
-            return
-        counts = False
-        with suppress(ValueError, DoigetError):  # a damaged one never counted
-            waiting = _load_record(pending, key)
-            counts = waiting is not None and self._holds_pdf_of(key, waiting)
-        with disk_errors("write", self._record_path(key)):
-            if counts:
-                replace_file(pending, self._record_path(key))
-            else:
-                pending.unlink()
-        sync_folder(self.metadata)
-
-    def _settle_trash(self, key: str, folder: Path, live: Mapping[str, Any] | None) -> None:
-        """Finish a removal whose PDF is still in place, or a restoration whose trash is still there."""
-        pdf = self.root / f"{key}.pdf"
-        try:
-            table = _load_record(folder / "record.toml", key)
-        except (ValueError, DoigetError):
-            return
-        if table is None or os.path.lexists(folder / "paper.pdf"):
-            return
-        file = _file_of(table)
-        if live is None and file is not None and _is_file_of(pdf, file):
-            with disk_errors("move to the trash", pdf):
-                replace_file(pdf, folder / "paper.pdf")
-        elif live is not None and _identity(live) == _identity(table):
-            _remove_trash(folder)
+    def _clear_place(self, key: str, old: Mapping[str, Any], sha256: str) -> None:
+        """Make way for a PDF: what is in its place and no record counts (a person's) goes to the trash."""
+        if old.get("file"):  # its PDF is lost or changed; the new one must not be taken for it
+            write_atomic(self.record_path(key), render_toml({**old, "file": None}), 0o644)
+        if is_regular_file(self.pdf_path(key)) and _sha256_of(self.pdf_path(key)) != sha256:
+            self.log.append("store_set_aside", file=f"{key}.pdf")
+            self._move_to_trash(key, _PAPER)
 
     # ---- the trash ----
 
@@ -6034,212 +5494,171 @@ class Store:
         Returns `ref`, `citekey`, `title`, `had_pdf`, `trash_path`, `purged_after` and `undo` (a command). Raises
         NOT_FOUND (no_pdf_in_store) where there is none, STORE_ERROR.
         """
-        key = safekey(ref)
-        if not (os.path.lexists(self._record_path(key)) or os.path.lexists(self._pending_path(key))):
-            raise DoigetError("no_pdf_in_store", f"The store holds no entry for {ref}.")
-        self._tidy()
+        key, missing = safekey(ref), DoigetError("no_pdf_in_store", f"The store holds no entry for {ref}.")
+        if not os.path.lexists(self.record_path(key)):  # before anything is made
+            raise missing
         with self._writing(key):
-            entry = self._entry_of(key, self._existing(key, ref))
+            table = self._load_to_change(key, ref)
+            if not table:
+                raise missing
+            entry = self._entry_of(key, table)
             self.log.append("store_remove", ref=entry.ref, citekey=entry.citekey, had_pdf=entry.pdf_path is not None)
-            folder = self._move_to_trash(key, record=True, pdf=True)
+            folder = self._move_to_trash(key, _RECORD, _PAPER)
         return {
             "ref": entry.ref,
             "citekey": entry.citekey,
             "title": entry.work.title,
-            "had_pdf": (folder / "paper.pdf").exists(),
+            "had_pdf": is_regular_file(folder / _PAPER),
             "trash_path": str(folder),
             "purged_after": utc_now(self._clock() + TRASH_DAYS * 86400),
             "undo": f"doiget restore {entry.ref}",
         }
 
     def restore(self, ref: Ref) -> Entry:
-        """Bring the newest removed entry of a ref back, with its PDF.
+        """Bring the newest removed entry of a ref back, with its PDF, in place of a record without PDF.
 
-        A record without PDF that came since is united with it. Raises NOT_FOUND (no_pdf_in_store) where the trash
-        holds none, INVALID_ARGUMENT (schema) where the store holds a PDF of the ref again, STORE_ERROR.
+        Raises NOT_FOUND (no_pdf_in_store) where the trash holds none, INVALID_ARGUMENT (schema) where the store holds
+        a PDF of the ref again, STORE_ERROR.
         """
         key = safekey(ref)
-        if not self._trash_of(key):
-            raise DoigetError("no_pdf_in_store", f"The trash holds nothing of {ref}.")
-        self._tidy()
+        self._newest_removed(key, ref)  # before anything is made
         with self._writing(key):
-            folder, table = self._restorable(key, ref)
-            live = self._readable(key)
-            if live is not None and self._entry_of(key, live).pdf_path is not None:
-                raise DoigetError("schema", f"The store holds {ref} again; remove that entry first.")
-            table = _united_tables(live, table) if live is not None else table
+            stamp, folder, table = self._newest_removed(key, ref)
+            old = self._load_to_change(key, ref, has_room=False)
             self.log.append("store_restore", ref=table["ref"], citekey=clean_line(table.get("citekey")))
-            self._put_back(key, folder, table)
+            if old:  # the record that stood in its place stays to be had, after this one
+                copy_file(self.record_path(key), self._new_trash_folder(key, stamp - 0.001) / _RECORD)
+            with disk_errors("restore", folder):
+                if is_regular_file(folder / _PAPER):
+                    self._clear_place(key, old, "")
+                    replace_file(folder / _PAPER, self.pdf_path(key))
+                    sync_folder(self.root)
+                replace_file(folder / _RECORD, self.record_path(key))
+            sync_folder(self.metadata)
+            _remove_trash(folder)
         return self._entry_of(key, table)
 
-    def _restorable(self, key: str, ref: Ref) -> tuple[Path, dict[str, Any]]:
-        for folder in self._trash_of(key):
-            with suppress(ValueError):  # a record set aside because it was damaged
-                table = _load_record(folder / "record.toml", key)
-                if table is not None:
-                    return folder, table
+    def _newest_removed(self, key: str, ref: Ref) -> tuple[float, Path, dict[str, Any]]:
+        for stamp, _, folder, table in self._removed(key):
+            return stamp, folder, table
         raise DoigetError("no_pdf_in_store", f"The trash holds nothing of {ref}.")
-
-    def _put_back(self, key: str, folder: Path, table: dict[str, Any]) -> None:
-        data, pdf = render_toml(_in_order(table)), self.root / f"{key}.pdf"
-
-        def put_in_place() -> None:
-            with disk_errors("restore", pdf):
-                replace_file(folder / "paper.pdf", pdf)
-            sync_folder(self.root)
-
-        file = _file_of(table)
-        if file is not None and _is_file_of(folder / "paper.pdf", file):
-            self._install_pdf(key, data, put_in_place)
-        else:
-            write_atomic(self._record_path(key), data, 0o644)
-            if is_regular_file(folder / "paper.pdf") and not os.path.lexists(pdf):
-                put_in_place()  # edited in place before it was removed: it comes back, though it does not count
-        _remove_trash(folder)
 
     def trash(self) -> list[dict[str, Any]]:
         """List removed entries, newest first: `ref`, `citekey`, `title`, `has_pdf`, `removed_at`, `purged_after`."""
         listed = []
-        for stamp, key, folder in sorted(self._trash_folders(), reverse=True):
-            with suppress(ValueError, DoigetError):
-                table = _load_record(folder / "record.toml", key)
-                if table is not None:
-                    entry = self._entry_of(key, {**table, "file": {}})
-                    listed.append({
-                        "ref": entry.ref,
-                        "citekey": entry.citekey,
-                        "title": entry.work.title,
-                        "has_pdf": is_regular_file(folder / "paper.pdf"),
-                        "removed_at": utc_now(stamp),
-                        "purged_after": utc_now(stamp + TRASH_DAYS * 86400),
-                    })  # fmt: skip
+        for stamp, key, folder, table in self._removed():
+            entry = self._entry_of(key, {**table, "file": {}})
+            listed.append({
+                "ref": entry.ref,
+                "citekey": entry.citekey,
+                "title": entry.work.title,
+                "has_pdf": is_regular_file(folder / _PAPER),
+                "removed_at": utc_now(stamp),
+                "purged_after": utc_now(stamp + TRASH_DAYS * 86400),
+            })  # fmt: skip
         return listed
 
-    def _trash_folders(self) -> Iterator[tuple[float, str, Path]]:
-        """Yield (time of removal, key, folder) of what is in the trash."""
-        for name in _names(self.trash_folder):
-            match = re.fullmatch(_TRASH_NAME, name)
-            # SECURITY: a symlink is no folder of ours; nothing is moved into or deleted from one.
-            if match and not (self.trash_folder / name).is_symlink():
-                date = re.sub(r"(....)(..)(..)(..)(..)(..)(...)", r"\1-\2-\3T\4:\5:\6.\7Z", match[2])
-                stamp = parse_utc(date)
-                if stamp is not None:
-                    yield stamp, match[1], self.trash_folder / name
+    def _trash_folders(self) -> list[tuple[float, str, Path]]:
+        """List (time of removal, key, folder) of what is in the trash, newest first."""
+        matches = filter(None, (re.fullmatch(_TRASH_NAME, name) for name in list_names(self.trash_folder)))
+        found = [(int(match[2]) / 1000, match[1], self.trash_folder / match[0]) for match in matches]
+        # SECURITY: a symlink is no folder of ours; nothing is moved into or deleted from one.
+        return sorted((item for item in found if not item[2].is_symlink()), reverse=True)
 
-    def _trash_of(self, key: str) -> list[Path]:
-        return [folder for _, found, folder in sorted(self._trash_folders(), reverse=True) if found == key]
+    def _removed(self, only: str | None = None) -> Iterator[tuple[float, str, Path, dict[str, Any]]]:
+        """Yield what can be restored (of one key only): time of removal, key, folder and record, newest first."""
+        for stamp, key, folder in self._trash_folders():
+            with suppress(DoigetError):  # a record set aside because it was damaged
+                table = _load_record(folder / _RECORD, key) if only in (None, key) else None
+                if table is not None:
+                    yield stamp, key, folder, table
 
-    # ---- housekeeping ----
+    def _new_trash_folder(self, key: str, stamp: float) -> Path:
+        folder = self.trash_folder / f"{key}.{round(stamp * 1000):013d}.{random_name()}"
+        make_folder(folder, 0o755)
+        return folder
+
+    def _move_to_trash(self, key: str, *names: str) -> Path:
+        """Move record or PDF of a key (by their names there) into a new folder of the trash, in the order given."""
+        folder = self._new_trash_folder(key, self._clock())
+        with disk_errors("move to the trash", folder):
+            for name in names:
+                place = self.record_path(key) if name == _RECORD else self.pdf_path(key)
+                if is_regular_file(place):
+                    replace_file(place, folder / name)
+                    sync_folder(place.parent)
+        return folder
+
+    # ---- what a kill left ----
+
+    def _settle(self, key: str) -> None:
+        """Move a PDF to its record in the trash, where a removal or restoration stopped half-way."""
+        pdf = self.pdf_path(key)
+        for _, _, folder, table in self._removed(key) if is_regular_file(pdf) else ():
+            file = _file_of(table)
+            if file and not os.path.lexists(folder / _PAPER) and _sha256_of(pdf) == file.sha256:
+                live = self._load_key(key)
+                if live is None or live.pdf_path is None:
+                    with disk_errors("move to the trash", pdf):
+                        replace_file(pdf, folder / _PAPER)
+                return
+
+    def _remove_parts(self, own: str = "") -> None:
+        """Remove the parts of dead writers: whose lock is free, and at the PDF of `own` key, whose lock we hold."""
+        for folder, what in ((self.root, "get"), (self.metadata, "put")):
+            for name in list_names(folder):
+                match = re.fullmatch(_PART_NAME, name)
+                if match and (what, match[1]) == ("get", own):
+                    remove_file(folder / name)
+                elif match and (lock := try_lock(self._lock_path(what, match[1]))):
+                    with lock:
+                        remove_file(folder / name)
 
     def _tidy(self) -> None:
         """Clear away what killed writers left and what lay in the trash for 30 days; at most every 10 minutes."""
-        now = time.monotonic()
-        if self._tidied_at is not None and now - self._tidied_at < HOUSEKEEPING_S:
+        if time.monotonic() - self._tidied_at < HOUSEKEEPING_S:
             return
-        self._tidied_at = now
-        self._tidy_names(self.root, "get", _PART_NAME)
-        self._tidy_names(self.metadata, "put", _RECORD_PART_NAME)
-        self._tidy_names(self.metadata, "put", _PENDING_NAME)
-        for name in _names(self.metadata / ".locks"):
-            self._tidy_lock(self.metadata / ".locks" / name)
-        for stamp, key, folder in list(self._trash_folders()):
-            self._tidy_trash(stamp, key, folder)
-
-    def _tidy_names(self, folder: Path, what: str, pattern: str) -> None:
-        for name in _names(folder):
-            match = re.fullmatch(pattern, name)
-            if match is None:
-                continue
-            key = next(group for group in match.groups() if group)
-            with suppress(DoigetError), self._free(what, key) as is_free:  # a leftover that stays harms no one
-                if is_free and pattern == _PENDING_NAME:
-                    self._settle_pending(key)
-                elif is_free:
-                    remove_file(folder / name)
-
-    def _tidy_lock(self, path: Path) -> None:
-        with suppress(OSError, DoigetError):
-            if path.suffix == ".lock" and time.time() - path.lstat().st_mtime > HOUSEKEEPING_S:
-                lock = try_lock(path)
-                if lock is not None:
-                    lock.release()  # which removes the file
-
-    def _tidy_trash(self, stamp: float, key: str, folder: Path) -> None:
-        is_old = self._clock() - stamp > TRASH_DAYS * 86400
-        if not is_old and os.path.lexists(folder / "paper.pdf"):
-            return
-        with suppress(DoigetError), self._free("put", key) as is_free:
-            if is_free and is_old:
-                self.log.append("store_purge", file=f".metadata/.trash/{folder.name}")
-                _remove_trash(folder)
-            elif is_free:
-                self._settle(key)
-
-    @contextmanager
-    def _free(self, what: str, key: str) -> Iterator[bool]:
-        """Hold a lock if it is free, and say whether it was: a living writer is never disturbed."""
-        lock = try_lock(self._lock_path(what, key))
-        try:
-            yield lock is not None
-        finally:
-            if lock is not None:
-                lock.release()
-
-    # ---- citekeys ----
-
-    def _new_citekey(self, key: str, work: Work) -> str:
-        """Choose the citekey of a new entry. Holds the lock of the store.
-
-        A key in the trash stays taken, so that restoring moves nothing; a work that comes back gets its own again.
-        """
-        heads, read = self._look(again=False)
-        self._save_heads(heads, read)
-        others, own = {head.citekey.lower() for head in heads.values()}, []
-        for _, found, folder in sorted(self._trash_folders(), reverse=True):
-            if folder.name not in self._trash_citekeys:
-                self._trash_citekeys[folder.name] = _load_head(folder / "record.toml", 0).citekey
-            if found == key:
-                own.append(self._trash_citekeys[folder.name])
-            else:
-                others.add(self._trash_citekeys[folder.name].lower())
-        free = (citekey for citekey in own if citekey and citekey.lower() not in others)
-        return next(free, "") or make_citekey(work, others)
-
-    def _save_heads(self, heads: Mapping[str, _Head], read: Sequence[str]) -> None:
-        """Keep what a look found for the next process; holds the lock of the store. A failure costs time only."""
-        path = self.metadata / HEADS_NAME
-        with suppress(DoigetError):
-            if len(read) > 100 or not is_regular_file(path) or path.stat().st_size > 1000 + 300 * len(heads):
-                write_atomic(path, _render_heads(heads, heads), 0o644, durable=False)
-            elif read:
-                append_bytes(path, _render_heads(heads, read))
+        self._tidied_at = time.monotonic()
+        self._remove_parts()
+        for stamp, key, folder in self._trash_folders():
+            is_old = self._clock() - stamp > TRASH_DAYS * 86400
+            is_half = not os.path.lexists(folder / _PAPER)
+            if (is_old or is_half) and (lock := try_lock(self._lock_path("put", key))):
+                with lock:
+                    self._settle(key)
+                    if is_old:
+                        self.log.append("store_purge", file=f".metadata/.trash/{folder.name}")
+                        _remove_trash(folder)
+        for name in list_names(self.metadata / ".locks"):
+            if name.endswith(".lock") and (lock := try_lock(self.metadata / ".locks" / name)):
+                lock.release()  # which removes the file
 
 
 # ---- records as tables ----
 
 
 def _load_record(path: Path, key: str) -> dict[str, Any] | None:
-    """Read a record; None without one, ValueError (a sentence) for no use, STORE_ERROR for no access or a symlink."""
+    """Read a record, None without one; raise STORE_ERROR for no access, a symlink, or (`is_damage`) no use."""
     data = load_bytes(path, MAX_RECORD_BYTES)
     if data is None:
         return None
     try:
         table = parse_toml(data)
-    except ValueError as exc:
-        raise ValueError(f"The record {path.name} is not valid TOML.") from exc
-    try:
         ref = parse_ref(str(table.get("ref", "")))
-    except DoigetError as exc:
-        raise ValueError(f"The record {path.name} names no reference.") from exc
-    # SECURITY: a record speaks for the files of its own key only, whatever it says.
-    if safekey(ref) != key:
-        raise ValueError(f"The record {path.name} is for another reference ({ref}) and is not used.")
-    return table
+    except (ValueError, DoigetError) as exc:
+        why = "is not valid TOML" if isinstance(exc, ValueError) else "names no reference"
+    else:
+        # SECURITY: a record speaks for the files of its own key only, whatever it says.
+        if safekey(ref) == key:
+            return table
+        why = f"is for another reference ({ref})"
+    hint = "Correct it in an editor, or delete the file."
+    raise DoigetError("not_writable", f"The record {path.name} {why} and is not used.", hint=hint, is_damage=True)
 
 
-def _major(table: Mapping[str, Any]) -> int:
-    match = re.match(r"\d{1,6}", str(table.get("schema_version", SCHEMA_VERSION)))
-    return int(match[0]) if match else 1
+def _is_newer(table: Mapping[str, Any]) -> bool:
+    major = re.match(r"\d{1,6}", str(table.get("schema_version")))
+    return major is not None and int(major[0]) > int(SCHEMA_VERSION.partition(".")[0])
 
 
 def _file_of(table: Mapping[str, Any]) -> StoredFile | None:
@@ -6247,20 +5666,8 @@ def _file_of(table: Mapping[str, Any]) -> StoredFile | None:
     sha256, size = clean_line(raw.get("sha256")), as_int(raw.get("size_bytes"))
     if sha256 is None or size is None or size <= 0:
         return None
-    return StoredFile(
-        sha256=sha256.lower(),
-        size_bytes=size,
-        source=clean_line(raw.get("source")),
-        host=clean_line(raw.get("host")),
-        version=clean_line(raw.get("version")),
-        license=clean_line(raw.get("license")),
-        fetched_at=_iso(raw.get("fetched_at")),
-    )
-
-
-def _identity(table: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    file = _file_of(table)
-    return file.sha256 if file else None, _iso(table.get("added_at"))
+    texts = {name: clean_line(raw.get(name)) for name in ("source", "host", "version", "license")}
+    return StoredFile(sha256.lower(), size, **texts, fetched_at=_iso(raw.get("fetched_at")))
 
 
 def _pdf_fault(path: Path, file: StoredFile) -> str:
@@ -6272,88 +5679,51 @@ def _pdf_fault(path: Path, file: StoredFile) -> str:
             return f"{path.name} is not a plain file and is not used."
         if found.st_size != file.size_bytes:
             return f"{path.name} is not the file that was stored: its size differs."
-        fd = os.open(path, os.O_RDONLY | _COMMON_FLAGS)
-        try:
-            head = os.read(fd, PDF_HEAD_BYTES)
-        finally:
-            os.close(fd)
+        with os.fdopen(os.open(path, _READ_FLAGS), "rb") as body:
+            is_pdf = b"%PDF-" in body.read(PDF_HEAD_BYTES)
     except FileNotFoundError:
         return f"{path.name} is missing."
     except OSError:
         return f"{path.name} cannot be read."
-    return "" if b"%PDF-" in head else f"{path.name} is no PDF and is not used."
+    return "" if is_pdf else f"{path.name} is no PDF and is not used."
 
 
-def _is_file_of(path: Path, file: StoredFile) -> bool:
-    """Say whether a path holds exactly the bytes of a stored file."""
+def _sha256_of(path: Path) -> str:
     import hashlib
 
     digest = hashlib.sha256()
-    if not is_regular_file(path):
-        return False
     with disk_errors("read", path), path.open("rb") as body:
-        if os.fstat(body.fileno()).st_size != file.size_bytes:
-            return False
         while block := body.read(1 << 20):
             digest.update(block)
-    return digest.hexdigest() == file.sha256
+    return digest.hexdigest()
 
 
 def _merged_table(
     old: Mapping[str, Any], resolved: Resolved, file: StoredFile | None, tags: Sequence[str] | None
 ) -> dict[str, Any]:
     """Lay a new record over an old one: unknown never overwrites known, and foreign keys and tables stay."""
-    known = work_from_dict(old.get("work"))
-    work = merge_works(resolved.work, known)
-    table: dict[str, Any] = {"schema_version": SCHEMA_VERSION, **old, "ref": resolved.ref}
+    raw = as_dict(old.get("work"))
+    known = work_from_dict(raw)
+    foreign = {name: value for name, value in raw.items() if getattr(known, name, None) in (None, ())}  # or mistyped
+    merged = work_to_dict(merge_works(resolved.work, known))
+    table: dict[str, Any] = {"schema_version": SCHEMA_VERSION, **old, "ref": parse_ref(resolved.ref).canonical}
     table["source"] = old.get("source", "store") if resolved.source == "store" else resolved.source
-    table["work"] = _work_table(as_dict(old.get("work")), known, work)
-    if tags is not None:
-        table["tags"] = list(_clean_tags(tags))
-    table.setdefault("tags", [])
+    table["work"] = {**foreign, **{name: _kept(raw.get(name), value) for name, value in merged.items()}}
+    table["tags"] = old.get("tags", []) if tags is None else list(_clean_tags(tags))
     if file is not None:
-        own = {item.name for item in fields(StoredFile)}
-        foreign = {name: value for name, value in as_dict(old.get("file")).items() if name not in own}
-        table["file"] = {**_without_none({name: getattr(file, name) for name in own}), **foreign}
+        facts = {item.name: getattr(file, item.name) for item in fields(file)}
+        foreign = {name: value for name, value in as_dict(old.get("file")).items() if name not in facts}
+        table["file"] = {**_without_none(facts), **foreign}
     return table
 
 
-def _united_tables(live: Mapping[str, Any], removed: Mapping[str, Any]) -> dict[str, Any]:
-    """Unite a record without PDF with the removed one that comes back: the newer metadata, the older rest."""
-    work = merge_works(work_from_dict(live.get("work")), work_from_dict(removed.get("work")))
-    table = {**live, **removed, "source": live.get("source", removed.get("source"))}
-    table["citekey"] = clean_line(live.get("citekey")) or removed.get("citekey", "")
-    table["tags"] = list(dict.fromkeys([*_tags_of(removed), *_tags_of(live)]))
-    raw = {**as_dict(removed.get("work")), **as_dict(live.get("work"))}
-    return {**table, "work": _work_table(raw, work_from_dict(raw), work)}
-
-
-def _work_table(raw: Mapping[str, Any], known: Work, work: Work) -> dict[str, Any]:
-    """Render a work over the table it was read from (as `known`), with what a person added or mistyped there."""
-    foreign = {name: value for name, value in raw.items() if getattr(known, name, None) in (None, ())}
-    return {**foreign, **{name: _kept(raw.get(name), value) for name, value in work_to_dict(work).items()}}
-
-
 def _kept(old: Any, new: Any) -> Any:
+    """Keep what a person added to an author or the like, as long as the rest of it is the same."""
     if isinstance(old, dict) and isinstance(new, dict):
-        return old if all(old.get(name) == value for name, value in new.items()) else new
+        return old if new.items() <= old.items() else new
     if isinstance(old, list) and isinstance(new, list):
         return [_kept(old[place], item) if place < len(old) else item for place, item in enumerate(new)]
     return new
-
-
-def _in_order(table: Mapping[str, Any]) -> dict[str, Any]:
-    """Put plain keys above tables (TOML wants it) and ours first, where a quick look finds them."""
-    names = [name for name in _KNOWN_KEYS if name in table] + [name for name in table if name not in _KNOWN_KEYS]
-    return {name: table[name] for name in sorted(names, key=lambda name: _is_table(table[name]))}
-
-
-def _is_table(value: object) -> bool:
-    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(item, dict) for item in value))
-
-
-def _tags_of(table: Mapping[str, Any]) -> tuple[str, ...]:
-    return _clean_tags(as_list(table.get("tags")))
 
 
 def _clean_tags(tags: Sequence[object]) -> tuple[str, ...]:
@@ -6369,12 +5739,9 @@ def _load_head(path: Path, changed_ns: int) -> _Head:
     """Find date and citekey by a look at the first lines of a record; parse the whole only where that fails."""
     values: dict[str, Any] = {}
     with suppress(ValueError, DoigetError, OSError):  # a record of no use has neither
-        fd = os.open(path, os.O_RDONLY | _COMMON_FLAGS | getattr(os, "O_NONBLOCK", 0))
-        try:
-            head = os.read(fd, RECORD_HEAD_BYTES)
-        finally:
-            os.close(fd)
-        plain = dict(re.findall(rb'(?m)^(citekey|added_at) = "([^"\\\n]*)"$', head.partition(b"\n[")[0]))
+        with os.fdopen(os.open(path, _READ_FLAGS), "rb") as file:
+            start = file.read(4096).partition(b"\n[")[0]
+        plain = dict(re.findall(rb'(?m)^(citekey|added_at) = "([^"\\\n]*)"$', start))
         values = {name.decode(): value.decode() for name, value in plain.items()}
         if len(values) < 2:
             values = parse_toml(load_bytes(path, MAX_RECORD_BYTES) or b"")
@@ -6382,73 +5749,15 @@ def _load_head(path: Path, changed_ns: int) -> _Head:
     return _Head(changed_ns, added_at, clean_line(values.get("citekey"), 200) or "")
 
 
-def _render_heads(heads: Mapping[str, _Head], names: Iterable[str]) -> bytes:
-    rows = ((name, *heads[name]) for name in names)
-    return "".join("\t".join(map(str, row)) + "\n" for row in rows).encode()
-
-
-def _load_heads(path: Path) -> dict[str, _Head]:
-    """Read what an earlier process knew; a line that is torn or odd is left out, and its record looked at again."""
-    heads: dict[str, _Head] = {}
-    with suppress(DoigetError):
-        for line in (load_bytes(path, MAX_HEADS_BYTES) or b"").decode("utf-8", "replace").split("\n")[:-1]:
-            parts = line.split("\t")
-            if len(parts) == 4 and parts[1].isdecimal():
-                name, changed_ns, added_at, citekey = parts
-                heads[name] = _Head(int(changed_ns), added_at, citekey)
-    return heads
-
-
-def _names(folder: Path) -> list[str]:
-    try:
-        return os.listdir(folder)  # noqa: PTH208 - names are all it takes, at 100,000 entries
-    except OSError:  # absent or not readable: then it holds nothing for us
-        return []
-
-
 def _remove_trash(folder: Path) -> None:
     """Delete a folder of the trash: its own two names only, the record first."""
-    remove_file(folder / "record.toml")
-    remove_file(folder / "paper.pdf")
-    with suppress(OSError):  # a person put something else there: it stays
-        folder.rmdir()
-
-
-# ---- cursors ----
-
-
-def render_cursor(added_at: str, key: str) -> str:
-    """Render a place in the order of dates as an opaque cursor."""
-    import base64
-
-    return base64.urlsafe_b64encode(json.dumps(["recent", added_at, key]).encode()).decode().rstrip("=")
-
-
-def parse_cursor(cursor: str) -> tuple[str, str]:
-    """Read a cursor of `render_cursor` back as (added_at, key); raises INVALID_ARGUMENT (bad_cursor)."""
-    import base64
-
-    try:
-        padded = cursor + "=" * (-len(cursor) % 4)
-        kind, added_at, key = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-    except (ValueError, TypeError, RecursionError) as exc:
-        raise DoigetError("bad_cursor") from exc
-    if kind != "recent" or not (isinstance(added_at, str) and isinstance(key, str) and re.fullmatch(_KEY, key)):
-        raise DoigetError("bad_cursor")
-    return added_at, key
+    remove_file(folder / _RECORD)
+    remove_file(folder / _PAPER)
+    remove_folder(folder)
 
 
 # ---- how a citekey is made ----
 
-MAX_CITEKEY_NAME: Final = 30
-MAX_CITEKEY_WORD: Final = 20
-#: Letters that do not come apart into a base letter and a mark; one rule, whatever the language (case BX-04).
-_FOLDED_LETTERS: Final = str.maketrans(
-    {
-        "ł": "l", "ø": "o", "æ": "ae", "œ": "oe", "đ": "d", "ð": "d", "þ": "th", "ħ": "h", "ŋ": "ng", "ŧ": "t",
-        "ə": "e", "\u0131": "i", "\u2018": "'", "\u2019": "'", "\u02bc": "'",
-    }
-)  # fmt: skip
 #: English, German, French, Spanish: articles, and the small words titles begin with.
 _STOP_WORDS: Final = frozenset(
     """
@@ -6467,10 +5776,8 @@ def make_citekey(work: Work, taken: Container[str] = frozenset()) -> str:
 
     Matches ^[a-z][a-z0-9]*$; `nd` stands for no year; collisions get a, b, … z, aa. Depends on the work alone.
     """
-    name = _citekey_name(work)
-    base = f"{name}{work.year if work.year is not None else 'nd'}{_title_word(work.title)}"
-    number = 0
-    key = base
+    base = f"{_citekey_name(work)}{'nd' if work.year is None else work.year}{_title_word(work.title)}"
+    number, key = 0, base
     while key in taken:
         number += 1
         key = base + _letters(number)
@@ -6481,7 +5788,7 @@ def _citekey_name(work: Work) -> str:
     """Pick who stands for the work: author, editor, institution, publisher or journal; never nothing."""
     people = [author.family or author.literal or author.given for author in (*work.authors[:1], *work.editors[:1])]
     for name in (*people, work.institution, work.publisher, work.container_title):
-        plain = re.sub(r"[^a-z0-9]", "", _fold_ascii(name or ""))[:MAX_CITEKEY_NAME]
+        plain = re.sub(r"[^a-z0-9]", "", _fold_ascii(name))[:30]
         if plain:
             return plain if plain[0].isalpha() else f"x{plain}"
     return "anon"
@@ -6489,42 +5796,27 @@ def _citekey_name(work: Work) -> str:
 
 def _title_word(title: str | None) -> str:
     """Pick the first word of a title that says something."""
-    found = re.findall(r"[a-z0-9']+", _fold_ascii(title or ""))
+    found = re.findall(r"[a-z0-9']+", _fold_ascii(title))
     words = [re.sub(r"^(?:[ldjnmtsc]|qu)'(?=\w{2})|'", "", word) for word in found]  # l'amour is amour, don't is dont
     telling = [word for word in words if len(word) > 1 and word not in _STOP_WORDS and not word.isdigit()]
-    return next(iter(telling), "")[:MAX_CITEKEY_WORD]
+    return next(iter(telling), "")[:20]
 
 
-def _fold_ascii(text: str) -> str:
-    """Fold text to lower-case ASCII: Latin letters lose their marks, by one fixed rule; others go by their sound."""
+def _fold_ascii(text: str | None) -> str:
+    """Turn text into lower-case ASCII by its sound, by one fixed rule whatever the language (case BX-04)."""
     import unicodedata
 
-    folded = "".join(_without_marks(char) for char in unicodedata.normalize("NFC", text[:1000].casefold()))
-    folded = folded.translate(_FOLDED_LETTERS)
-    if not folded.isascii():
+    text = unicodedata.normalize("NFC", (text or "")[:1000])
+    if not text.isascii():
         from anyascii import anyascii
 
-        folded = anyascii(folded)
-    return folded.lower()
-
-
-def _without_marks(char: str) -> str:
-    import unicodedata
-
-    if char.isascii():
-        return char
-    # Marks of other scripts change the sound (й, が): those stay for the transliteration.
-    base = "".join(part for part in unicodedata.normalize("NFKD", char) if not unicodedata.combining(part))
-    return base if base.isascii() else char
+        text = anyascii(text)
+    return text.lower()
 
 
 def _letters(number: int) -> str:
     """Count in letters: 1 is a, 26 is z, 27 is aa."""
-    text = ""
-    while number:
-        number, place = divmod(number - 1, 26)
-        text = chr(ord("a") + place) + text
-    return text
+    return _letters((number - 1) // 26) + chr(ord("a") + (number - 1) % 26) if number else ""
 
 
 # ############################################################################

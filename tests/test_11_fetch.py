@@ -96,7 +96,9 @@ def test_fetch_copies_to_a_folder(run: Runner, world: World, home: Home) -> None
     assert [path.read_bytes() for path in folder.iterdir()] == [paper.body]
 
 
-@pytest.mark.parametrize("typed", ["arXiv:2401.12345", "2401.12345v2", "hep-th/9711200", "https://arxiv.org/abs/2401.12345"])
+@pytest.mark.parametrize(
+    "typed", ["arXiv:2401.12345", "2401.12345v2", "hep-th/9711200", "https://arxiv.org/abs/2401.12345"]
+)
 def test_arxiv_papers_come_from_arxiv(run: Runner, world: World, net: FakeInternet, typed: str) -> None:
     world.arxiv_paper("2401.12345", versions=3)
     world.arxiv_paper("hep-th/9711200")
@@ -123,7 +125,9 @@ def test_html_instead_of_the_pdf(run: Runner, world: World, net: FakeInternet) -
 
 @pytest.mark.parametrize("status", [200, 403])
 @pytest.mark.parametrize("kind", ["cloudflare", "pmc", "anubis"])
-def test_bot_walls_are_named_and_left_alone(run: Runner, world: World, net: FakeInternet, kind: str, status: int) -> None:
+def test_bot_walls_are_named_and_left_alone(
+    run: Runner, world: World, net: FakeInternet, kind: str, status: int
+) -> None:
     world.paper(DOI, pdf_url=COPY)
     world.wall(COPY, kind, status=status)
     answer = failure(run, DOI)
@@ -137,7 +141,11 @@ def test_bot_walls_are_named_and_left_alone(run: Runner, world: World, net: Fake
 def test_next_copy_is_tried_after_a_wall(run: Runner, world: World, net: FakeInternet) -> None:
     world.crossref_work(DOI)
     second = "https://europepmc.org/two.pdf"
-    world.openalex_work(DOI, Location(COPY, None, "publishedVersion"), Location(second, None, "acceptedVersion", "cc-by-nc", repository=True))
+    world.openalex_work(
+        DOI,
+        Location(COPY, None, "publishedVersion"),
+        Location(second, None, "acceptedVersion", "cc-by-nc", repository=True),
+    )
     world.wall(COPY)
     body = world.pdf(second)
     answer = run("fetch", DOI, "--json").json()
@@ -215,7 +223,9 @@ def test_a_chain_of_many_redirects_stops_at_ten(run: Runner, world: World, net: 
     world.paper(DOI, pdf_url=COPY)
     base = "https://journals.plos.org"
     net.url(COPY, redirect(f"{base}/hop/1"))
-    net.route("journals.plos.org", re.compile(r"^/hop/"), lambda r: redirect(f"{base}/hop/{int(r.path.rsplit('/')[-1]) + 1}"))
+    net.route(
+        "journals.plos.org", re.compile(r"^/hop/"), lambda r: redirect(f"{base}/hop/{int(r.path.rsplit('/')[-1]) + 1}")
+    )
     answer = failure(run, DOI)
     expect(answer, "NETWORK_ERROR", "upstream_error", "retry")
     assert len(net.requests(host="journals.plos.org")) == 10
@@ -321,7 +331,11 @@ def test_landing_page_names_the_pdf(run: Runner, world: World, net: FakeInternet
     """Case OA-01: the second location's PDF first, and the landing page's tag only when there is no better."""
     page = "https://journals.plos.org/article?id=1"
     world.crossref_work(DOI)
-    world.openalex_work(DOI, Location(None, page), Location("https://europepmc.org/1.pdf", "https://europepmc.org/1", "submittedVersion"))
+    world.openalex_work(
+        DOI,
+        Location(None, page),
+        Location("https://europepmc.org/1.pdf", "https://europepmc.org/1", "submittedVersion"),
+    )
     world.landing(page, COPY)
     direct, tagged = world.pdf("https://europepmc.org/1.pdf"), world.pdf(COPY)
     assert run("fetch", DOI, "--json").json()["sha256"] == sha256(direct)
@@ -379,7 +393,9 @@ def test_huge_length_is_refused_before_the_body(run: Runner, world: World, net: 
     assert net.requests(path="/fake/1.pdf")[0].bytes_sent < 20_000_000
 
 
-@pytest.mark.parametrize("body", [endless(first=b"%PDF-1.4\n"), gzip_bomb(10**9, first=b"%PDF-1.4\n")], ids=["endless", "bomb"])
+@pytest.mark.parametrize(
+    "body", [endless(first=b"%PDF-1.4\n"), gzip_bomb(10**9, first=b"%PDF-1.4\n")], ids=["endless", "bomb"]
+)
 def test_bodies_without_end_stop_at_the_cap(run: Runner, world: World, net: FakeInternet, body: Reply) -> None:
     world.paper(DOI, pdf_url=COPY)
     net.url(COPY, body)
@@ -492,7 +508,9 @@ def test_retraction_is_flagged_on_fetch(run: Runner, world: World) -> None:
 
 def test_every_attempt_is_in_the_log(run: Runner, world: World, net: FakeInternet, home: Home) -> None:
     world.crossref_work(DOI)
-    world.openalex_work(DOI, Location(f"{COPY}?token=abc", None), Location("https://europepmc.org/2.pdf", None, "submittedVersion"))
+    world.openalex_work(
+        DOI, Location(f"{COPY}?token=abc", None), Location("https://europepmc.org/2.pdf", None, "submittedVersion")
+    )
     net.route("journals.plos.org", None, 403)
     body = world.pdf("https://europepmc.org/2.pdf")
     run("fetch", DOI)

@@ -387,24 +387,24 @@ def test_fetch_killed_at_its_steps(run: Runner, world: World, kills: int) -> Non
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc names open files")
-def test_the_last_step_is_made_up_for_by_every_reader(run: Runner, world: World) -> None:
-    """Killed when the PDF is in place and its record is not yet: `info`, `path` and `recent` show the entry alike.
-
-    Its citekey is taken, too.
-    """
-    first, second, victim, twin = papers_of_one_author(world, "a", 4)
+def test_the_last_step_decides(run: Runner, world: World) -> None:
+    """Killed when the PDF is in place and its record is not yet: every reader sees the old state, the next fetch mends it."""
+    first, second, victim = papers_of_one_author(world, "a", 3)
     assert run("fetch", first.doi).rc == 0
     steps = killed_at_step(run, 0, "fetch", second.doi)
-    (last,) = (number for number, step in enumerate(steps, 1) if re.search(r"os\.rename .*\.next\.toml$", step))
-    killed_at_step(run, last, "fetch", victim.doi)
+    renames = [
+        number
+        for number, step in enumerate(steps, 1)
+        if re.search(r"os\.rename .*/\.metadata/\.doi_[^/]+\.[0-9a-f]{16}\.part$", step)
+    ]
+    killed_at_step(run, renames[-1], "fetch", victim.doi)
     shelf = Shelf(run)
-    assert shelf.look(victim.doi) == {victim.doi: victim.sha256}
-    assert run("path", victim.doi).rc == 0
-    recent = run("recent", "--json").json()
-    assert [entry["ref"] for entry in recent["entries"]] == [victim.doi, second.doi, first.doi]
-    assert shelf.digest_of(recent["entries"][0]) == victim.sha256
-    assert run("fetch", victim.doi, "--json").json()["already_in_store"] is True
-    assert run("fetch", twin.doi, "--json").json()["citekey"] not in {entry["citekey"] for entry in recent["entries"]}
+    assert shelf.look(victim.doi) == {}
+    assert run("path", victim.doi).rc == 4
+    assert [entry["ref"] for entry in run("recent", "--json").json()["entries"]] == [second.doi, first.doi]
+    answer = run("fetch", victim.doi, "--json").json()
+    assert (answer["already_in_store"], answer["sha256"]) == (False, victim.sha256)
+    assert run("trash", "--json").json()["entries"] == []
 
 
 def test_leftovers_of_the_killed_are_cleared_everywhere(run: Runner, world: World, home: Home) -> None:
