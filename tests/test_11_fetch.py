@@ -138,7 +138,7 @@ def test_bot_walls_are_named_and_left_alone(
     assert len(net.requests(host="journals.plos.org", path="/fake/1.pdf")) == 1, "a wall is not retried"
 
 
-def test_next_copy_is_tried_after_a_wall(run: Runner, world: World, net: FakeInternet) -> None:
+def test_next_copy_is_tried_after_a_wall(run: Runner, world: World) -> None:
     world.crossref_work(DOI)
     second = "https://europepmc.org/two.pdf"
     world.openalex_work(
@@ -300,7 +300,7 @@ def test_lenient_allows_the_named_host_and_strict_does_not(run: Runner, world: W
     assert run("fetch", DOI, "--json").json()["sha256"] == paper.sha256
 
 
-def test_strict_in_the_configuration_cannot_be_loosened(run: Runner, world: World, net: FakeInternet) -> None:
+def test_strict_in_the_configuration_cannot_be_loosened(run: Runner, world: World) -> None:
     world.paper(DOI, pdf_url="https://eprints.uni.example/1.pdf")
     answer = failure(run, DOI, "--source-policy", "lenient", env={"DOIGET_SOURCE_POLICY": "strict"})
     expect(answer, "CAPABILITY_DENIED", "host_not_allowed", "configure")
@@ -320,7 +320,7 @@ def test_named_host_may_redirect_below_itself_only(run: Runner, world: World, ne
     assert "uni2.example" not in net.connect_hosts()
 
 
-def test_http_locations_are_asked_over_https(run: Runner, world: World, net: FakeInternet) -> None:
+def test_http_locations_are_asked_over_https(run: Runner, world: World) -> None:
     world.crossref_work(DOI)
     world.openalex_work(DOI, Location("http://journals.plos.org/fake/1.pdf", None))
     body = world.pdf(COPY)
@@ -454,7 +454,7 @@ def test_proxy_password_is_never_shown(run: Runner, world: World, net: FakeInter
 # ---- no copy ----
 
 
-def test_closed_work_keeps_its_record(run: Runner, world: World, home: Home) -> None:
+def test_closed_work_keeps_its_record(run: Runner, world: World) -> None:
     world.closed(DOI, title="A closed title")
     answer = failure(run, DOI)
     expect(answer, "NO_OA_AVAILABLE", "closed_access", "give_up")
@@ -480,7 +480,7 @@ def test_unasked_index_is_not_closed_access(run: Runner, world: World, net: Fake
     expect(answer, "NETWORK_ERROR", "unreachable", "retry")
 
 
-def test_preprint_is_the_last_resort_and_labelled(run: Runner, world: World, net: FakeInternet) -> None:
+def test_preprint_is_the_last_resort_and_labelled(run: Runner, world: World) -> None:
     world.arxiv_paper("2401.12345")
     relation = {"has-preprint": [{"id-type": "arxiv", "id": "2401.12345", "asserted-by": "subject"}]}
     world.closed(DOI, relation=relation)

@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import doiget
 import pytest
+
+import doiget
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

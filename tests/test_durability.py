@@ -388,7 +388,7 @@ def test_fetch_killed_at_its_steps(run: Runner, world: World, kills: int) -> Non
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc names open files")
 def test_the_last_step_decides(run: Runner, world: World) -> None:
-    """Killed when the PDF is in place and its record is not yet: every reader sees the old state, the next fetch mends it."""
+    """Killed with the PDF in place and its record not yet: readers see the old state, the next fetch mends it."""
     first, second, victim = papers_of_one_author(world, "a", 3)
     assert run("fetch", first.doi).rc == 0
     steps = killed_at_step(run, 0, "fetch", second.doi)
