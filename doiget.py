@@ -138,7 +138,7 @@ REASONS: Final[Mapping[str, Reason]] = {
         "Correct the named argument and call again."),
     "bad_query": Reason(Code.INVALID_ARGUMENT, Disposition.FIX_INPUT,
         "the query cannot be understood",
-        "Use plain words, or a field such as author:name or year:2019..2021."),
+        "Use plain words of the title, the authors or the journal."),
     "bad_cursor": Reason(Code.INVALID_ARGUMENT, Disposition.FIX_INPUT,
         "the cursor was not given out by this operation",
         "Start again without a cursor."),
@@ -186,7 +186,7 @@ REASONS: Final[Mapping[str, Reason]] = {
         "Check the DOIGET_KEY_... variable of the source, or remove it."),
     "offline": Reason(Code.CAPABILITY_DENIED, Disposition.CONFIGURE,
         "doiget runs offline and the answer is not stored here",
-        "Run without --offline (and without DOIGET_OFFLINE), or carry the paper over with pack and unpack."),
+        "Run without --offline (and without DOIGET_OFFLINE) where there is a network."),
     "policy_file": Reason(Code.CAPABILITY_DENIED, Disposition.CONFIGURE,
         "the administrator's policy forbids this, or cannot be read",
         "Ask the administrator of this machine; `doiget doctor` names the file."),
@@ -250,6 +250,10 @@ REASONS: Final[Mapping[str, Reason]] = {
 }  # fmt: skip
 
 
+#: When a source throttles without saying for how long (seconds).
+DEFAULT_RETRY_S: Final = 30.0
+
+
 class DoigetError(Exception):
     """The one exception of doiget: a reason of REASONS, a message for people, and what to do next.
 
@@ -289,8 +293,8 @@ def answer_of_error(error: DoigetError, ref: str | None = None) -> dict[str, Any
         "reason": error.reason,
         "hint": error.hint,
     }
-    if error.retry_after_s is not None:
-        body["retry_after_s"] = max(1, math.ceil(error.retry_after_s))
+    if error.retry_after_s is not None or error.code is Code.RATE_LIMITED:
+        body["retry_after_s"] = max(1, math.ceil(error.retry_after_s or DEFAULT_RETRY_S))
     if error.extra.get("attempts"):
         body["attempts"] = error.extra["attempts"]
     answer: dict[str, Any] = {"ok": False}
@@ -1670,6 +1674,8 @@ def _apply_policy(policy: Mapping[str, Any], values: dict[str, Any], origins: di
         if key in {"source_policy", "offline"} and pinned not in {"strict", True}:
             continue
         values[key], origins[key] = pinned, "policy"
+        if key == "network.proxy":  # SECURITY: a pinned proxy is not gone around
+            values["network.no_proxy"], origins["network.no_proxy"] = "", "policy"
 
 
 def _tdm_warnings(values: Mapping[str, Any]) -> list[str]:
@@ -1719,6 +1725,8 @@ def save_setting(config: Config, key: str, value: str) -> Path:
     parsed: Any = None
     if not is_unset(value):
         parsed = parse_setting(setting, value)
+        if key == "email" and not is_real_email(parsed):
+            raise DoigetError("schema", "That is no e-mail address an API would accept.")
         parsed = value.strip() if setting.kind == "path" else parsed
     load_toml(path)  # a file that cannot be read is not overwritten
     text = path.read_text("utf-8-sig") if path.exists() else ""
@@ -2221,6 +2229,43 @@ def _is_process_dead(pid: object) -> bool:
     return False
 
 
+# ---- The log on stderr ----
+
+
+class ErrorLog(NamedTuple):
+    """The log on stderr: lines at or above a level, as text or JSON Lines, never with a secret."""
+
+    level: str
+    form: str
+
+    def line(self, level: str, text: str) -> None:
+        """Write one line, unless the level is too low or stderr is gone."""
+        if LOG_LEVELS.index(level) < LOG_LEVELS.index(self.level):
+            return
+        when, shown = utc_now(time.time()), redact(text)
+        as_json = json.dumps({"time": when, "level": level, "message": shown})
+        line = as_json if self.form == "json" else f"{when} {level}: {shown}"
+        with contextlib.suppress(OSError):
+            write_all(2, line.encode("utf-8", "backslashreplace") + b"\n")
+
+
+def error_log(config: Config | None = None) -> ErrorLog:
+    """Make the log on stderr as configured; before there is a configuration, by the variables alone."""
+    level = config.text("log") if config else env_value("DOIGET_LOG")
+    form = config.text("log_format") if config else env_value("DOIGET_LOG_FORMAT")
+    return ErrorLog(level if level in LOG_LEVELS else "info", form or "text")
+
+
+def as_bug(error: BaseException) -> DoigetError:
+    """Turn an unexpected exception into INTERNAL_ERROR with an id; its text goes to stderr under DOIGET_LOG=debug."""
+    import traceback
+
+    bug_id, log = random_name(), error_log()
+    log.line("error", f"internal error {bug_id}: {type(error).__name__}")
+    log.line("debug", f"{bug_id} " + "".join(traceback.format_exception(error)))
+    return DoigetError("bug", f"doiget made a mistake (id {bug_id}).")
+
+
 # ############################################################################
 # MARK: 5. Provenance log
 # ############################################################################
@@ -2251,6 +2296,15 @@ class LogHead(NamedTuple):
 
     seq: int = -1
     hash: str = CHAIN_START
+
+
+def is_foreign_log(path: Path) -> bool:
+    """Say whether a file stands where the log should be and is none of ours."""
+    if not is_regular_file(path):
+        return False
+    with disk_errors("read", path), path.open("rb") as file:
+        start = file.read(len(LOG_FORMAT) + 12)
+    return bool(start) and not start.startswith(f'{{"format":"{LOG_FORMAT}"'.encode())
 
 
 def line_hash(prev: str, line: Mapping[str, Any]) -> str:
@@ -2651,6 +2705,7 @@ CONNECT_TIMEOUT_S: Final = 10.0
 READ_TIMEOUT_S: Final = 20.0
 MAX_BACKOFF_S: Final = 120.0
 MAX_FETCHES: Final = 5
+BLOCKED_S: Final = 900.0  # how long a host that answered 403 is left alone
 REQUESTS_PER_S: Final = 5
 
 
@@ -2760,6 +2815,11 @@ WALL_MARKS: Final = (
     b"x-amzn-waf-action", b"/cookieabsent", b"cookieset=1",
     b"preparing to download", b"attention required! | cloudflare",
 )  # fmt: skip
+SHARED_SUFFIXES: Final = (
+    "amazonaws.com", "cloudfront.net", "googleapis.com", "appspot.com", "windows.net", "azureedge.net", "github.io",
+    "azurewebsites.net", "gitlab.io", "netlify.app", "pages.dev", "r2.dev", "herokuapp.com", "vercel.app", "web.app",
+    "wordpress.com",
+)  # fmt: skip
 PRIVATE_SUFFIXES: Final = (
     ".local",
     ".internal",
@@ -2803,12 +2863,23 @@ def is_public_address(text: str) -> bool:
     import ipaddress
 
     address = ipaddress.ip_address(text.partition("%")[0])
+    # What the tables of older Pythons do not know: documentation, protocol assignments, CGNAT, site-local.
+    extra = ("3fff::/20", "192.0.0.0/24", "100.64.0.0/10", "5f00::/16")
+    if any(address in network for network in map(ipaddress.ip_network, extra) if network.version == address.version):
+        return False
     if address.is_multicast or not address.is_global or address.is_reserved or getattr(address, "is_site_local", False):
         return False
     if isinstance(address, ipaddress.IPv6Address):
         carries_v4 = ("::/96", "::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")
         return not any(address in ipaddress.ip_network(network) for network in carries_v4)
     return address not in ipaddress.ip_network("192.88.99.0/24")
+
+
+def is_own_domain(name: str) -> bool:
+    """Say whether the subdomains of a host belong to the same owner, as far as can be told without a suffix list."""
+    # SECURITY: below these, and below `co.uk` and its like, anybody can have a name.
+    shared = any(name == suffix or name.endswith("." + suffix) for suffix in SHARED_SUFFIXES)
+    return "." in name and not shared and not re.fullmatch(r"(?:ac|co|com|edu|gov|net|or|org)\.[a-z]{2}", name)
 
 
 def is_ip_literal(host: str) -> bool:
@@ -2840,7 +2911,7 @@ def judge_url(text: str, *, named: frozenset[str] = frozenset(), strict: bool = 
         raise DoigetError(
             "blocked_by_host", f"The host of the copy hands programs over to {host}, which keeps them out."
         )
-    near_named = any(host == name or (redirect and "." in name and host.endswith("." + name)) for name in named)
+    near_named = any(host == name or (redirect and is_own_domain(name) and host.endswith("." + name)) for name in named)
     # SECURITY: everything else needs a line in the list, or the word of an index.
     if not (is_listed(host, url.path, redirect=redirect) or (near_named and not strict)):
         raise DoigetError("host_not_allowed", f"The host {host} is not one doiget may contact.")
@@ -3032,8 +3103,8 @@ def _ca_context(config: Config) -> ssl.SSLContext:
     if hasattr(ssl, "VERIFY_X509_STRICT"):
         # Private CAs of TLS-inspecting proxies often lack the extensions strict mode wants (spec §10).
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    is_folder = Path(path).is_dir()
     try:
+        is_folder = Path(path).is_dir()
         context.load_verify_locations(cafile=None if is_folder else path, capath=path if is_folder else None)
     except OSError:  # ssl.SSLError is one
         origin = config.origins["network.ca_file"]
@@ -3220,7 +3291,7 @@ def _make_transport(context: ssl.SSLContext, proxy: str) -> Any:
     return Transport()
 
 
-def translate_network_error(error: BaseException, host: str) -> DoigetError:
+def translate_network_error(error: BaseException, host: str, proxy: str = "") -> DoigetError:
     """Turn any exception of the HTTP libraries into ours: the border of house rule 4."""
     import ssl
 
@@ -3236,7 +3307,7 @@ def translate_network_error(error: BaseException, host: str) -> DoigetError:
     table: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Callable[[], DoigetError]], ...] = (
         ((httpcore.ProxyError, httpx.ProxyError), lambda: _proxy_error(str(error), host)),
         (timeouts, lambda: DoigetError("deadline", f"{host} did not answer in time.")),
-        ((httpcore.ConnectError, httpx.ConnectError, OSError), lambda: _unreachable(host)),
+        ((httpcore.ConnectError, httpx.ConnectError, OSError), lambda: _unreachable(host, proxy)),
         ((httpcore.RemoteProtocolError, httpx.RemoteProtocolError), lambda: _protocol_error(str(error), host)),
         ((httpcore.NetworkError, httpx.NetworkError, httpcore.ProtocolError, httpx.ProtocolError),
          lambda: DoigetError("reset", f"The connection to {host} broke.")),
@@ -3245,8 +3316,9 @@ def translate_network_error(error: BaseException, host: str) -> DoigetError:
     return next(make for kinds, make in table if isinstance(error, kinds))()
 
 
-def _unreachable(host: str) -> DoigetError:
-    return DoigetError("unreachable", f"{host} cannot be reached.")
+def _unreachable(host: str, proxy: str) -> DoigetError:
+    """Name what does not answer: through a proxy a failed connection is always one to the proxy."""
+    return DoigetError("unreachable", f"The proxy {proxy} does not answer." if proxy else f"{host} cannot be reached.")
 
 
 def _proxy_error(text: str, host: str) -> DoigetError:
@@ -3308,7 +3380,8 @@ class Client:
         self.pacer = pacer
         self._transport = transport  # demo's world; None: the real internet
         self._http: dict[str, Any] = {}
-        self.blocked: set[str] = set()  # hosts that answered 403: not asked again in this run
+        self.on_bytes: Callable[[int, int, str], None] | None = None  # (got, expected or 0, host) of a download
+        self.blocked: dict[str, float] = {}  # hosts that answered 403, and until when they are left alone
 
     def under(self, config: Config) -> Client:
         """Return this client, connections and all, under other settings."""
@@ -3327,14 +3400,20 @@ class Client:
         import httpx
 
         if self._transport is not None:
-            return self._http.setdefault("given", httpx.AsyncClient(transport=self._transport, trust_env=False))
-        proxy = find_proxy(self.config)[0]
-        proxy = "" if goes_direct(host, self.config.text("network.no_proxy")) else proxy
+            if "given" not in self._http:
+                self._http["given"] = httpx.AsyncClient(transport=self._transport, trust_env=False)
+            return self._http["given"]
+        proxy = self._proxy_for(host)
         if proxy not in self._http:
             self._http[proxy] = httpx.AsyncClient(
                 transport=_make_transport(_ca_context(self.config), proxy), trust_env=False
             )
         return self._http[proxy]
+
+    def _proxy_for(self, host: str) -> str:
+        if self._transport is not None or goes_direct(host, self.config.text("network.no_proxy")):
+            return ""
+        return find_proxy(self.config)[0]
 
     def _check_allowed(self, host: str) -> None:
         if self.config.policy_error:
@@ -3396,7 +3475,7 @@ class Client:
                 httpx.CookieConflict,
                 OSError,
             ) as error:
-                raise translate_network_error(error, host) from None
+                raise translate_network_error(error, host, redact(self._proxy_for(host))) from None
 
     async def ask(
         self,
@@ -3415,8 +3494,9 @@ class Client:
         """
         api = APIS[source]
         hosts = None if follow is None else (api.host, *follow)
-        if api.host in self.blocked:
-            raise DoigetError("upstream_error", f"{api.host} refuses our requests (403).")
+        refused_s = self.blocked.get(api.host, 0.0) - self.pacer.clock()
+        if refused_s > 0:
+            raise DoigetError("upstream_error", f"{api.host} refuses our requests (403).", retry_after_s=refused_s)
         if not patient and (wait := self.pacer.blocked_s(api.pace)) > api.pace.window_s:
             raise DoigetError("source_limit", f"{api.host} asked us to slow down.", retry_after_s=wait)
         return await self._retrying(
@@ -3463,9 +3543,12 @@ class Client:
         for _ in range(MAX_HOPS):
             target, host = _split_host(url)
             # SECURITY: an API answers itself or sends us to a host we know it uses; anything else is in the way.
-            if target.scheme != "https" or host not in (hosts or (api.host,)):
+            plain = target.scheme == "https" and target.port in {None, 443} and not target.userinfo
+            if not plain or host not in (hosts or (api.host,)):
                 raise DoigetError("intercepted", f"The request to {api.host} was sent on to another place ({host}).")
             pace = self.pace_of(source) if host == api.host else Pace(f"host-{host}", 3, 1.0, 1)
+            # SECURITY: a key goes to its own source only, wherever that sends us.
+            headers = headers if host == api.host else {k: v for k, v in headers.items() if k != "Authorization"}
             async with self._send(target, host, headers, [pace]) as response:
                 location = response.headers.get("location")
                 if hosts is not None and response.status_code in {301, 302, 303, 307, 308} and location:
@@ -3481,11 +3564,9 @@ class Client:
     def _check_status(self, api: Api, response: Any, body: bytes, *, keyed: bool) -> None:
         """Raise for the answers that mean "could not ask"; leave the others to the source's function."""
         status = response.status_code
-        if (
-            status in {429, 503}
-            or (status == 406 and api.pace is ARXIV_PACE)
-            or (status == 200 and body[:20].startswith(b"Rate exceeded"))
-        ):
+        is_arxiv = api.pace is ARXIV_PACE
+        told_to_wait = status == 429 or (status == 503 and (is_arxiv or "retry-after" in response.headers))
+        if told_to_wait or (is_arxiv and (status == 406 or body[:20].startswith(b"Rate exceeded"))):
             wait = retry_after_s(response.headers.get("retry-after"), self.pacer.clock())
             self.pacer.block(api.pace, wait if wait is not None else api.pace.backoff_s)
             if b"budget" in body[:500].lower():
@@ -3496,7 +3577,7 @@ class Client:
         if status == 401 or (status == 403 and keyed):
             raise DoigetError("unauthorized", f"{api.host} rejected the key.")
         if status == 403:
-            self.blocked.add(api.host)
+            self.blocked[api.host] = self.pacer.clock() + BLOCKED_S
             raise DoigetError("upstream_error", f"{api.host} refuses our requests (403).", again=False)
         if status in {407, 511}:
             raise DoigetError("intercepted", f"A gateway wants a login before it lets us to {api.host}.")
@@ -3576,7 +3657,11 @@ class Client:
                 raise NotAPdf(_why_not_a_pdf(page, host), str(response.request.url), page)
             part = new_part()
             try:
-                await _fill(part, head, chunks, host)
+                part.write(head)
+                async for chunk in chunks:
+                    part.write(chunk)
+                    if self.on_bytes:
+                        self.on_bytes(part.size, int(length) if length.isdigit() else 0, host)
                 _check_whole(part, response, host)
             except BaseException:
                 part.discard()
@@ -3593,11 +3678,11 @@ class Client:
 
 
 def _pace_of_host(host: str) -> Pace:
-    """Return the pace of a host that serves copies: one connection, at most two requests a second (apis.md §12)."""
+    """Return the pace of a host that serves copies: two connections, two requests a second (near apis.md §12)."""
     if host == "arxiv.org" or host.endswith(".arxiv.org"):
         return ARXIV_PACE
     known = next((api.pace for api in APIS.values() if api.host == host), None)
-    return known or Pace(f"host-{host[:80]}", 2, 1.0, 1)
+    return known or Pace(f"host-{host[:80]}", 2, 1.0, 2)  # one slow download must not hold up the others
 
 
 def _join_url(base: Any, location: str) -> str:
@@ -3694,14 +3779,6 @@ async def _read_head(chunks: AsyncIterator[bytes], size: int) -> bytes:
         except StopAsyncIteration:
             break
     return head
-
-
-async def _fill(part: PartFile, head: bytes, chunks: AsyncIterator[bytes], host: str) -> None:
-    part.write(head)
-    async for chunk in chunks:
-        if part.size + len(chunk) > MAX_PDF_BYTES:
-            raise DoigetError("too_large", f"The file at {host} is larger than {MAX_PDF_BYTES // 10**6} MB.")
-        part.write(chunk)
 
 
 def _check_whole(part: PartFile, response: Any, host: str) -> None:
@@ -4389,6 +4466,8 @@ async def gather(tasks: Mapping[str, Callable[[], Awaitable[Any]]]) -> dict[str,
             results[name] = await task()
         except DoigetError as error:
             results[name] = error
+        except Exception as error:  # noqa: BLE001 - a bug in one must not lose what the others found
+            results[name] = as_bug(error)
 
     async with anyio.create_task_group() as group:
         for name, task in tasks.items():
@@ -4409,7 +4488,9 @@ async def crossref_work(client: Client, doi: str) -> Parsed | None:
         if found is None:  # status 200 and no work in it is no word of the registry
             raise DoigetError("bad_body", f"{APIS['crossref'].host} sent something that is no record.")
         return found
-    if reply.status in {400, 404, 410}:
+    if reply.status == 410:
+        raise DoigetError("deleted", f"Crossref says that the record of {doi} was deleted.")
+    if reply.status in {400, 404}:
         return None
     raise _unexpected("crossref", reply)
 
@@ -4548,7 +4629,10 @@ async def _openalex_single(client: Client, doi: str) -> dict[str, Parsed]:
     reply = await client.ask("openalex", path, headers=_openalex_key(client.config))
     if reply.status not in {200, 400, 404}:
         raise _unexpected("openalex", reply)
-    return _keyed([parse_json(reply.body)], parse_openalex) if reply.status == 200 else {}
+    body = as_dict(parse_json(reply.body)) if reply.status == 200 else {}
+    if reply.status == 200 and not body.get("id"):
+        raise DoigetError("bad_body", f"{APIS['openalex'].host} sent something that is no record.")
+    return _keyed([body], parse_openalex) if body else {}
 
 
 def _openalex_key(config: Config) -> dict[str, str]:
@@ -4593,7 +4677,7 @@ async def europepmc_works(client: Client, terms: Sequence[str]) -> list[Parsed]:
         answer = as_dict(parse_json(reply.body)) if reply.status == 200 else {}
         if reply.status != 200 or "errCode" in answer:  # errors arrive with status 200 too (apis.md §6)
             raise _unexpected("europepmc", reply)
-        results = as_list(as_dict(answer.get("resultList")).get("result"))
+        results = _listed(answer.get("resultList"), "result", "europepmc")
         found += [entry for entry in map(parse_europepmc, results) if entry is not None]
     return found
 
@@ -4646,7 +4730,9 @@ async def _esummary_works(client: Client, refs: Sequence[Ref]) -> dict[str, Pars
         reply = await client.ask("ncbi", f"/entrez/eutils/esummary.fcgi?{query_string(params)}")
         if reply.status != 200:
             raise _unexpected("ncbi", reply)
-        result = parse_json(reply.body)
+        result = as_dict(parse_json(reply.body))
+        if not isinstance(result.get("result"), dict) and "esummaryresult" not in result:
+            raise DoigetError("bad_body", f"{APIS['ncbi'].host} sent something that is no list of records.")
         entries = {str(ref): parse_esummary(result, ref.id) for ref in batch}
         found.update({ref: entry for ref, entry in entries.items() if entry is not None})
     return found
@@ -4662,10 +4748,9 @@ async def _idconv_works(client: Client, refs: Sequence[Ref]) -> dict[str, Parsed
             **contact(client.config, "email"),
         }
         reply = await client.ask("idconv", f"/tools/idconv/api/v1/articles/?{query_string(params)}")
-        records = as_list(as_dict(parse_json(reply.body)).get("records")) if reply.status == 200 else []
         if reply.status not in {200, 400, 404}:
             raise _unexpected("idconv", reply)
-        for record in map(as_dict, records):
+        for record in map(as_dict, _listed(parse_json(reply.body), "records", "idconv")):
             pmcid, doi, pmid = (as_text(record.get(name)) for name in ("pmcid", "doi", "pmid"))
             if pmcid and (doi or pmid):
                 found[pmcid.upper()] = (
@@ -4690,12 +4775,14 @@ async def expand_short_doi(client: Client, ref: Ref) -> Ref:
     if not any(aliases):
         redirect = await client.ask("doi.org", f"/{ref.id}", follow=None)
         aliases = [redirect.headers.get("location")]
-        if redirect.status not in {301, 302, 303, 307, 308, 404}:
+        if redirect.status == 404:
+            raise DoigetError("not_registered", f"doi.org knows no shortDOI {ref}.")
+        if redirect.status not in {301, 302, 303, 307, 308}:
             raise _unexpected("doi.org", redirect)
     for found in find_refs(" ".join(filter(None, aliases))):
         if found.kind in {RefKind.DOI, RefKind.ARXIV}:
             return found
-    raise DoigetError("not_registered", f"doi.org knows no shortDOI {ref}.")
+    raise DoigetError("bad_body", f"doi.org sends {ref} to a place that names no DOI.")
 
 
 async def doi_agencies(client: Client, dois: Sequence[str]) -> dict[str, str | None]:
@@ -4873,6 +4960,10 @@ RECORD_SOURCES: Final = ("crossref", "datacite", "arxiv", "doi.org", "europepmc"
 MAX_UNPAYWALL: Final = 2  # per call (spec §4)
 
 
+#: Gives the context in which the network may be used: a place in a queue, or nothing to wait for.
+Place = Callable[[], contextlib.AbstractAsyncContextManager[None]]
+
+
 @dataclass(slots=True)
 class Lookup:
     """What is known so far about one asked ref while its sources are being asked."""
@@ -4912,12 +5003,18 @@ class Lookup:
 
 
 async def resolve_many(
-    client: Client, cache: Cache | None, refs: Sequence[Ref], *, refresh: bool = False
+    client: Client,
+    cache: Cache | None,
+    refs: Sequence[Ref],
+    *,
+    refresh: bool = False,
+    place: Place = contextlib.nullcontext,
 ) -> dict[Ref, Resolved | DoigetError]:
     """Resolve refs together, in at most a handful of requests (apis.md §12); one result or error per ref.
 
-    A fresh cache entry makes no request; offline, an expired one answers as stale. Errors: NOT_FOUND (not_registered),
-    CAPABILITY_DENIED (offline, policy_file), RATE_LIMITED, NETWORK_ERROR, FETCH_TIMEOUT.
+    `place` is held while the network is used. A fresh cache entry makes no request; offline, an expired one answers as
+    stale. Errors: NOT_FOUND (not_registered), CAPABILITY_DENIED (offline, policy_file), RATE_LIMITED, NETWORK_ERROR,
+    FETCH_TIMEOUT.
     """
     results: dict[Ref, Resolved | DoigetError] = {}
     expired: dict[Ref, Resolved] = {}
@@ -4931,15 +5028,25 @@ async def resolve_many(
     if client.config.offline:
         results.update({ref: _offline_answer(ref, expired) for ref in asked})
     elif asked:
-        fresh = await _resolve_fresh(client, asked)
+        async with place():
+            fresh = await _resolve_fresh(client, asked)
         results.update({ref: _or_stale(answer, expired.get(ref), refresh=refresh) for ref, answer in fresh.items()})
         _remember(cache, fresh)
-    return results
+    return {ref: _with_version(ref, answer) for ref, answer in results.items()}
+
+
+def _with_version(ref: Ref, answer: Resolved | DoigetError) -> Resolved | DoigetError:
+    """Say that a preprint's version was asked for: not part of the record, which all versions share."""
+    if isinstance(answer, DoigetError) or ref.kind is not RefKind.DOI or ref.version is None:
+        return answer
+    warning = f"Version {ref.version} was asked for; the record is that of the DOI."
+    return replace(answer, warnings=(*answer.warnings, warning))
 
 
 def _offline_answer(ref: Ref, expired: Mapping[Ref, Resolved]) -> Resolved | DoigetError:
     if ref in expired:
-        return replace(expired[ref], from_cache=True, stale=True)
+        warnings = (*expired[ref].warnings, "This is an older record: doiget is offline.")
+        return replace(expired[ref], from_cache=True, stale=True, warnings=warnings)
     return DoigetError("offline", f"doiget is offline and has no record of {ref}.")
 
 
@@ -5038,8 +5145,10 @@ async def _ask_arxiv(client: Client, refs: Sequence[Ref]) -> dict[str, Any]:
             raise
         dois = {str(ref): f"10.48550/arxiv.{ref.id.lower()}" for ref in refs}
         answers = await gather({"datacite": _later(datacite_works, client, list(dict.fromkeys(dois.values())))})
-        found = {} if isinstance(answers["datacite"], DoigetError) else answers["datacite"]
-        return {"datacite": {ref: found[doi] for ref, doi in dois.items() if doi in found}, "error": error}
+        found = answers["datacite"]
+        if not isinstance(found, DoigetError):
+            found = {ref: found[doi] for ref, doi in dois.items() if doi in found}
+        return {"datacite": found, "error": error}
 
 
 def _note_arxiv(lookup: Lookup, answer: dict[str, Any] | DoigetError) -> None:
@@ -5142,14 +5251,16 @@ def _conclude(lookup: Lookup) -> Resolved | DoigetError:
     if second is not None and second.locations and work.oa_status in {None, "closed"}:
         work = replace(work, oa_status=second.oa_status or "green")  # it knows a copy that OpenAlex does not
     if lookup.asked.kind is RefKind.ARXIV:
-        work = replace(work, arxiv_id=lookup.asked.id, arxiv_version=lookup.asked.version or work.arxiv_version)
+        version, status = (
+            lookup.asked.version or work.arxiv_version,
+            work.oa_status or ("green" if work.locations else None),
+        )
+        work = replace(work, arxiv_id=lookup.asked.id, arxiv_version=version, oa_status=status)
     warnings = [text for name in order[:1] for text in lookup.found[name][1]]
     warnings += [
         f"{_title_of(name)} could not be asked ({error.reason}): {error.message}"
         for name, error in lookup.errors.items()
     ]
-    if lookup.asked.kind is RefKind.DOI and lookup.asked.version:
-        warnings.append(f"Version {lookup.asked.version} was asked for; the record is that of the DOI.")
     return Resolved(_canonical(lookup, work), work, order[0], warnings=tuple(warnings), attempts=lookup.attempts())
 
 
@@ -5843,6 +5954,12 @@ RELUCTANT_HOSTS: Final = (
 )  # fmt: skip
 #: PubMed Central's website shows programs a proof-of-work page and forbids them to download: never asked for files.
 PMC_SITES: Final = ("pmc.ncbi.nlm.nih.gov", "www.ncbi.nlm.nih.gov")
+PREPRINT_HOSTS: Final = (
+    "arxiv.org", "*.arxiv.org", "*.biorxiv.org", "*.medrxiv.org", "osf.io", "*.osf.io", "www.researchsquare.com",
+    "assets.researchsquare.com", "chemrxiv.org", "papers.ssrn.com", "www.preprints.org",
+)  # fmt: skip
+#: At most so many downloads run together, over all doiget processes of the user (spec §6).
+FETCHES: Final = Pace("fetches", MAX_FETCHES, 1.0, MAX_FETCHES)
 PREPRINT_RELATIONS: Final = ("has-preprint", "is-version-of", "has-version", "is-identical-to")
 
 
@@ -5857,8 +5974,15 @@ class Context:
     client: Client
     progress: Callable[[int, int, str], None] | None = None  # (done, total, what) of a batch
     emit: Callable[[dict[str, Any]], None] | None = None  # takes results of a batch as they become complete
-    budget_s: float | None = None  # a batch answers what it has after so long (MCP); None: no limit
+    ends: float = math.inf  # when the answer must be out, on anyio's clock (MCP: counted from receipt)
+    place: Place = contextlib.nullcontext  # held while the network is used (MCP: one of five)
     load: Callable[[], tuple[int, int]] = lambda: (0, 0)  # (running, waiting) calls of this server
+
+    def time_left(self, wanted_s: float) -> float:
+        """Return how many seconds a call may take: what is wanted, or what is left."""
+        import anyio
+
+        return min(wanted_s, self.ends - anyio.current_time()) if self.ends < math.inf else wanted_s
 
 
 def open_context(config: Config, *, transport: Any = None, cache: bool = True) -> Context:
@@ -5913,6 +6037,7 @@ class Hunt:
         self.attempts: list[Attempt] = list(resolved.attempts)
         self.errors: list[DoigetError] = []
         self.tried: set[str] = set()
+        self.current: Copy | None = None  # being tried right now
         self.version: int | None = None  # of a preprint, where one was asked for
         self.europepmc: Mapping[str, list[Parsed]] = {}  # what a batch has asked for already
 
@@ -5945,6 +6070,8 @@ class Hunt:
                 Location("pmc", None, f"https://pmc.ncbi.nlm.nih.gov/articles/{work.pmcid}/", None, "publishedVersion")
             )
         for location in sorted(locations, key=location_rank):
+            if is_preprint_copy(location) and not is_preprint(work):
+                continue  # comes last, labelled (`_preprints`)
             if _is_in_pmc(location):
                 async for copy in self._pubmed_central(location, work):
                     yield copy
@@ -5999,6 +6126,10 @@ class Hunt:
 
     async def _preprints(self, work: Work) -> AsyncIterator[Copy]:
         """Yield copies of a preprint of the same work, labelled as such."""
+        for location in filter(is_preprint_copy, () if is_preprint(work) else work.locations):
+            named = find_refs(location.pdf_url or "")
+            for url in _ways_to(location.pdf_url or ""):
+                yield Copy(location, url, preprint=str(named[0]) if named else host_of(url))
         refs = [relation.ref for relation in work.relations if relation.kind in PREPRINT_RELATIONS]
         if work.arxiv_id and self.ref.kind is not RefKind.ARXIV:
             refs.append(f"arXiv:{work.arxiv_id}")
@@ -6044,6 +6175,7 @@ class Hunt:
         if copy.url in self.tried:
             return None
         self.tried.add(copy.url)
+        self.current = copy
         try:
             if copy.is_page:
                 return await self._attempt_page(copy)
@@ -6106,6 +6238,7 @@ class Hunt:
 
     def fail(self, copy: Copy, error: DoigetError) -> None:
         """Note and log a copy that could not be had."""
+        self.current = None
         self.errors.append(error)
         status = error.extra.get("status")
         self.attempts.append(
@@ -6191,6 +6324,12 @@ def location_rank(location: Location) -> tuple[int, bool, bool]:
     )
 
 
+def is_preprint_copy(location: Location) -> bool:
+    """Say whether a copy is a PDF on a preprint server."""
+    host = host_of(location.pdf_url or "")
+    return location.version != "publishedVersion" and any(host_matches(host, pattern) for pattern in PREPRINT_HOSTS)
+
+
 def _is_in_pmc(location: Location) -> bool:
     """Say whether a copy is PubMed Central's, there or at Europe PMC: the open bucket comes first for both."""
     url = location.pdf_url or location.landing_page_url or ""
@@ -6259,25 +6398,37 @@ async def obtain(
             target = parse_ref(resolved.ref)
             hunt = Hunt(ctx, target, resolved)
             hunt.version, hunt.europepmc = ref.version if ref.kind is RefKind.DOI else None, further or {}
-            async with hold_lock_async(ctx.store.lock_path(target), timeout_s):
+            async with _alone(ctx.store.lock_path(target), timeout_s):
                 entry = ctx.store.load(target)
                 if entry is not None and entry.pdf_path is not None:
                     return entry, True, list(entry.warnings)
                 ctx.log.ensure_writable()  # SECURITY: what cannot be logged is not fetched
-                file, part, copy = await hunt.run()
+                async with ctx.place(), ctx.client.pacer.place(FETCHES):
+                    file, part, copy = await hunt.run()
                 return ctx.store.save(resolved, file=file, part=part), False, _copy_warnings(resolved, copy)
     except DoigetError as error:
         raise _keep_record(ctx, hunt, error) from None
+
+
+@contextlib.asynccontextmanager
+async def _alone(lock: Path, timeout_s: float) -> AsyncIterator[None]:
+    """Hold a download's lock; waiting for another process that fetches the same is a matter of time, not of locks."""
+    async with contextlib.AsyncExitStack() as held:
+        try:
+            await held.enter_async_context(hold_lock_async(lock, timeout_s))
+        except DoigetError as error:
+            if error.reason != "locked":
+                raise
+            raise DoigetError("deadline", "Another doiget is still fetching this paper.") from None
+        yield
 
 
 def _copy_warnings(resolved: Resolved, copy: Copy) -> list[str]:
     warnings = list(resolved.warnings)
     if copy.preprint:
         warnings.append(f"This is the preprint {copy.preprint}, not the published article.")
-    retraction = resolved.work.retraction
-    if retraction:
-        notice = f" (notice: {retraction.notice_doi})" if retraction.notice_doi else ""
-        warnings.append(f"This work has been marked: {retraction.status.replace('_', ' ')}{notice}.")
+    elif copy.location.version == "submittedVersion" and not is_preprint(resolved.work):
+        warnings.append("This is the version submitted to the journal, before review.")
     return warnings
 
 
@@ -6285,6 +6436,8 @@ def _keep_record(ctx: Context, hunt: Hunt | None, error: DoigetError) -> DoigetE
     """Keep the record of a work whose PDF could not be had, and say where it is."""
     if hunt is None or error.code in {Code.STORE_ERROR, Code.INTERNAL_ERROR}:
         return error
+    if error.reason == "deadline" and hunt.current is not None:
+        hunt.fail(hunt.current, error)
     if not error.extra.get("attempts"):
         error = hunt.completed(error, None)
     try:
@@ -6296,11 +6449,11 @@ def _keep_record(ctx: Context, hunt: Hunt | None, error: DoigetError) -> DoigetE
 
 async def resolve_one(ctx: Context, ref: Ref, *, refresh: bool = False) -> Resolved:
     """Resolve one ref: from the cache, its sources, or (offline) the store's own record. Raises as `resolve_many`."""
-    answer = (await resolve_many(ctx.client, ctx.cache, [ref], refresh=refresh))[ref]
+    answer = (await resolve_many(ctx.client, ctx.cache, [ref], refresh=refresh, place=ctx.place))[ref]
     if isinstance(answer, DoigetError) and answer.reason == "offline":
         entry = ctx.store.find(ref)
         if entry is not None:
-            return Resolved(entry.ref, entry.work, "store", stale=True)
+            return Resolved(entry.ref, entry.work, "store", stale=True, warnings=("This is the record of the store.",))
     if isinstance(answer, DoigetError):
         raise answer
     return answer
@@ -6340,6 +6493,7 @@ class Arg(NamedTuple):
     min_length: int | None = None
     max_length: int | None = None
     pattern: str = ""
+    words: bool = False  # on the command line: all remaining words make one text
     many: bool = False  # on the command line: all remaining words; files and `-` are read (spec §3, batch)
 
 
@@ -6409,6 +6563,7 @@ REF_ARG: Final = Arg("DOI, arXiv id, PMID or PMCID, bare or in a URL", min_lengt
 POLICY_ARG: Final = Arg(
     "strict: only built-in hosts; lenient (default): also the host an index names", choices=SOURCE_POLICIES
 )
+QUERY_ARG: Final = Arg("words of title, authors, journal, tags or identifier", min_length=1, max_length=500, words=True)
 LIMIT_ARG: Final = Arg("at most so many entries", minimum=1, maximum=MAX_LIST)
 CURSOR_ARG: Final = Arg("next_cursor of the answer before", max_length=500)
 TIMEOUT_ARG: Final = Arg("seconds this may take, retries included", minimum=1, maximum=MAX_TIMEOUT_S)
@@ -6425,6 +6580,17 @@ def with_policy(ctx: Context, source_policy: str) -> Context:
 # ---- Answers ----
 
 
+def asked_ref(given: Mapping[str, Any]) -> str | None:
+    """Return the ref a call was about, for its failure: canonical where it is one, else as it was given."""
+    ref = given.get("ref")
+    if not isinstance(ref, str):
+        return None
+    try:
+        return str(parse_ref(ref))
+    except DoigetError:
+        return ref[:200]
+
+
 def short_authors(work: Work, limit: int) -> list[str]:
     """Return display names of the first authors."""
     return [display_name(author) for author in work.authors[:limit]]
@@ -6433,6 +6599,14 @@ def short_authors(work: Work, limit: int) -> list[str]:
 def retraction_of(work: Work) -> dict[str, Any] | None:
     """Render a retraction for an answer, None for works without."""
     return asdict(work.retraction) if work.retraction else None
+
+
+def retraction_warning(work: Work) -> list[str]:
+    """Say that a work was retracted or otherwise marked, wherever its PDF or record is handed out."""
+    if work.retraction is None:
+        return []
+    notice = f" (notice: {work.retraction.notice_doi})" if work.retraction.notice_doi else ""
+    return [f"This work has been marked: {work.retraction.status.replace('_', ' ')}{notice}."]
 
 
 def reference_line(work: Work, ref: str) -> str:
@@ -6470,7 +6644,7 @@ def fetch_answer(
         "already_in_store": already,
         "metadata_path": str(entry.record_path),
         "undo": f"doiget remove {entry.ref}",
-        "warnings": list(warnings),
+        "warnings": [*warnings, *retraction_warning(work)],
     }
 
 
@@ -6486,6 +6660,7 @@ def entry_summary(entry: Entry) -> dict[str, Any]:
         "citekey": entry.citekey,
         "path": str(entry.pdf_path) if entry.pdf_path else None,
         "tags": list(entry.tags),
+        "retraction": entry.work.retraction.status if entry.work.retraction else None,
     }
 
 
@@ -6519,7 +6694,7 @@ async def resolve(
     Contacts no PDF host; answered from the cache without network for 7 days (spec §4).
     """
     parsed = parse_ref(ref)
-    with time_limit(ctx.config.timeout_s):
+    with time_limit(ctx.time_left(ctx.config.timeout_s)):
         resolved = await resolve_one(ctx, parsed, refresh=refresh)
     work = resolved.work
     metadata, cut = capped_metadata(work)
@@ -6551,7 +6726,9 @@ async def fetch(
     A paper already in the store is answered at once. Without a copy the record is kept and the failure says why.
     """
     ctx = with_policy(ctx, source_policy)
-    entry, already, warnings = await obtain(ctx, parse_ref(ref), timeout_s=timeout_s or ctx.config.timeout_s)
+    entry, already, warnings = await obtain(
+        ctx, parse_ref(ref), timeout_s=ctx.time_left(timeout_s or ctx.config.timeout_s)
+    )
     return fetch_answer(entry, already=already, warnings=warnings)
 
 
@@ -6569,7 +6746,7 @@ async def batch(
     import anyio
 
     job = BatchJob(ctx, list(refs))
-    with anyio.move_on_after(ctx.budget_s if ctx.budget_s is not None else math.inf):
+    with anyio.move_on_after(ctx.time_left(math.inf)):
         for start in range(0, len(refs), BATCH_MAX):
             await job.run(range(start, min(start + BATCH_MAX, len(refs))))
     return job.answer()
@@ -6582,20 +6759,28 @@ class BatchJob:
         self.ctx = ctx
         self.inputs = refs
         self.further: dict[str, list[Parsed]] = {}  # what Europe PMC knows of works without a copy
+        self.refs: list[str | None] = [None] * len(refs)  # canonical, where the input held one
         self.results: list[dict[str, Any] | None] = [None] * len(refs)
         self.handed_out = 0
 
     async def run(self, positions: range) -> None:
         """Do one window: parse, answer from the store, resolve the rest together, fetch side by side."""
-        import anyio
-
         places: dict[Ref, list[int]] = {}
         for position in positions:
             try:
-                places.setdefault(parse_ref(self.inputs[position]), []).append(position)
+                ref = parse_ref(self.inputs[position])
+                self.refs[position] = str(ref)
+                places.setdefault(ref, []).append(position)
             except DoigetError as error:
                 self.put([position], {**answer_of_error(error), "ref": None, "key": self.inputs[position][:200]})
         wanted = [ref for ref in places if not self._from_store(ref, places[ref])]
+        if wanted:
+            async with self.ctx.place():  # a batch is one entry of a queue, however many papers it names
+                await self._fetch_all(wanted, places)
+
+    async def _fetch_all(self, wanted: Sequence[Ref], places: Mapping[Ref, list[int]]) -> None:
+        import anyio
+
         resolved = await self._resolve(wanted)
         by_work: dict[str, list[Ref]] = {}
         for ref, answer in resolved.items():
@@ -6620,8 +6805,6 @@ class BatchJob:
         return True
 
     async def _resolve(self, refs: Sequence[Ref]) -> dict[Ref, Resolved | DoigetError]:
-        if not refs:
-            return {}
         try:
             with time_limit(self.ctx.config.timeout_s):
                 return await resolve_many(self.ctx.client, self.ctx.cache, refs)
@@ -6646,24 +6829,27 @@ class BatchJob:
         async with contextlib.AsyncExitStack() as held:
             for limiter in filter(None, (lane, slots)):
                 await held.enter_async_context(limiter)
-            try:
-                ref = parse_ref(resolved.ref)
-                entry, already, warnings = await obtain(
-                    self.ctx,
-                    ref,
-                    timeout_s=self.ctx.config.timeout_s,
-                    resolved=resolved,
-                    further=self.further,
-                    late=True,
-                )
-                self.put(positions, fetch_answer(entry, already=already, warnings=warnings, authors=AUTHORS_LISTED))
-            except DoigetError as error:
-                self.put(positions, answer_of_error(error, resolved.ref))
+            answer = await self._fetch_one(resolved)
+        self.put(positions, answer)
+
+    async def _fetch_one(self, resolved: Resolved) -> dict[str, Any]:
+        ctx, limit_s = replace(self.ctx, place=contextlib.nullcontext), self.ctx.config.timeout_s
+        try:
+            entry, already, warnings = await obtain(
+                ctx, parse_ref(resolved.ref), timeout_s=limit_s, resolved=resolved, further=self.further, late=True
+            )
+            return fetch_answer(entry, already=already, warnings=warnings, authors=AUTHORS_LISTED)
+        except DoigetError as error:
+            return answer_of_error(error, resolved.ref)
+        except Exception as error:  # noqa: BLE001 - a bug over one paper must not lose the others
+            return answer_of_error(as_bug(error), resolved.ref)
 
     def put(self, positions: Sequence[int], answer: dict[str, Any]) -> None:
         """Keep the answer of one work for all places it was asked at, and hand out what is complete."""
         for position in positions:
             self.results[position] = {"input": self.inputs[position], **answer}
+            if answer["ok"]:  # named again, the same paper is there already
+                answer = {**answer, "already_in_store": True}
         while self.handed_out < len(self.results) and (result := self.results[self.handed_out]) is not None:
             self.handed_out += 1
             if self.ctx.emit:
@@ -6675,12 +6861,12 @@ class BatchJob:
     def answer(self) -> dict[str, Any]:
         """Render the batch: results in input order, counts, and what is left to do."""
         results = [
-            result or {"input": text, **answer_of_error(DoigetError("pending"))}
-            for text, result in zip(self.inputs, self.results, strict=True)
+            result or {"input": text, **answer_of_error(DoigetError("pending"), ref)}
+            for text, ref, result in zip(self.inputs, self.refs, self.results, strict=True)
         ]
         pending = [
-            result.get("ref") or result["input"]
-            for result in results
+            ref or text
+            for text, ref, result in zip(self.inputs, self.refs, results, strict=True)
             if result.get("error", {}).get("reason") == "pending"
         ]
         good = [result for result in results if result["ok"]]
@@ -6696,6 +6882,61 @@ class BatchJob:
 # ---- The store ----
 
 
+async def add(
+    ctx: Context,
+    file: Annotated[str, Arg("the PDF")],
+    *,
+    ref: Annotated[str, REF_ARG],
+) -> dict[str, Any]:
+    """Put a PDF you already have into the store, with the record of its identifier.
+
+    Where the sources cannot be asked, the identifier alone is recorded; a later resolve completes it.
+    """
+    parsed = parse_ref(ref)
+    with time_limit(ctx.config.timeout_s):
+        resolved = await _resolve_or_name(ctx, parsed)
+    target = parse_ref(resolved.ref)
+    async with hold_lock_async(ctx.store.lock_path(target)):
+        ctx.log.ensure_writable()
+        part = ctx.store.new_part(target)
+        try:
+            _read_pdf_into(part, Path(file))
+            now = utc_now(ctx.client.pacer.clock())
+            about = StoredFile(part.sha256(), part.size, "local", version=None, fetched_at=now)
+            entry = ctx.store.save(resolved, file=about, part=part)
+        except BaseException:
+            part.discard()
+            raise
+    return fetch_answer(entry, already=False, warnings=resolved.warnings)
+
+
+async def _resolve_or_name(ctx: Context, ref: Ref) -> Resolved:
+    """Resolve a ref; where nobody can be asked, make do with the identifier."""
+    try:
+        return await resolve_one(ctx, ref)
+    except DoigetError as error:
+        if error.disposition not in {Disposition.RETRY, Disposition.CONFIGURE}:
+            raise
+        named = {RefKind.DOI: "doi", RefKind.ARXIV: "arxiv_id", RefKind.PMID: "pmid", RefKind.PMCID: "pmcid"}
+        if ref.kind not in named:
+            raise
+        return Resolved(str(ref), work_from_dict({named[ref.kind]: ref.id}), "local", warnings=(error.message,))
+
+
+def _read_pdf_into(part: PartFile, path: Path) -> None:
+    """Copy a file of the user's into a part. Raises INVALID_ARGUMENT (schema), CAPABILITY_DENIED (too_large)."""
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(2**18):
+                part.write(chunk)
+                if part.size > MAX_PDF_BYTES:
+                    raise DoigetError("too_large", f"{path} is larger than {MAX_PDF_BYTES // 10**6} MB.")
+    except OSError as error:
+        raise DoigetError("schema", f"{path} cannot be read: {os.strerror(error.errno or 0)}.") from None
+    if b"%PDF-" not in part.head:
+        raise DoigetError("schema", f"{path} is no PDF file.", hint="Name a PDF; its first kilobyte says %PDF-.")
+
+
 def find_entry(ctx: Context, ref: Ref) -> Entry | None:
     """Find a ref's entry, also when it was stored under the DOI that the cache knows for it."""
     entry = ctx.store.find(ref)
@@ -6703,6 +6944,8 @@ def find_entry(ctx: Context, ref: Ref) -> Entry | None:
         hit = ctx.cache.load(ref, ctx.client.pacer.clock())
         if hit is not None and hit.resolved is not None and hit.resolved.ref != str(ref):
             entry = ctx.store.find(parse_ref(hit.resolved.ref))
+    if entry is None and ref.kind in {RefKind.PMID, RefKind.PMCID}:  # stored under its DOI, which names it, too
+        entry = next((e for e in ctx.store.scan() if ref.id in {e.work.pmid, e.work.pmcid}), None)
     return entry
 
 
@@ -6726,7 +6969,7 @@ def info(ctx: Context, ref: Annotated[str, REF_ARG]) -> dict[str, Any]:
             "fetched_at": entry.file.fetched_at if entry.file else None,
             "file": asdict(entry.file) if entry.file else None,
             "metadata_path": str(entry.record_path),
-            "warnings": [*entry.warnings, *cut],
+            "warnings": [*entry.warnings, *retraction_warning(entry.work), *cut],
         },
     }
 
@@ -6743,15 +6986,12 @@ def recent(
 
 def search(
     ctx: Context,
-    query: Annotated[str, Arg("words of title, authors, journal, tags or identifier", min_length=1, max_length=500)],
+    query: Annotated[str, QUERY_ARG],
     *,
     limit: Annotated[int, LIMIT_ARG] = DEFAULT_LIST,
     cursor: Annotated[str, CURSOR_ARG] = "",
 ) -> dict[str, Any]:
-    """Search the store: entries in which every word of the query occurs, the best match first.
-
-    Raises INVALID_ARGUMENT (bad_query, bad_cursor).
-    """
+    """Search the store: entries in which every word of the query occurs, the best match first."""
     words = fold(query).split()
     if not words:
         raise DoigetError("bad_query", "The query holds no word.")
@@ -6787,7 +7027,8 @@ def path(ctx: Context, ref: Annotated[str, REF_ARG]) -> dict[str, Any]:
     parsed = parse_ref(ref)
     entry = find_entry(ctx, parsed)
     if entry is None or entry.pdf_path is None:
-        raise DoigetError("no_pdf_in_store", f"The store holds no PDF of {parsed}.", ref=str(parsed))
+        why = f" {' '.join(entry.warnings)}" if entry is not None else ""
+        raise DoigetError("no_pdf_in_store", f"The store holds no PDF of {parsed}.{why}", ref=str(parsed))
     return {"ok": True, "ref": entry.ref, "path": str(entry.pdf_path)}
 
 
@@ -6925,7 +7166,9 @@ class Check(NamedTuple):
 
 
 async def health(
-    ctx: Context, *, network: Annotated[bool, Arg("also try the proxy and one API host")] = False
+    ctx: Context,
+    *,
+    network: Annotated[bool, Arg("also try the network (the command line does, unless --offline)")] = False,
 ) -> dict[str, Any]:
     """Check what works here: store, cache, log, locks, settings, proxy, certificates, sources.
 
@@ -7027,6 +7270,8 @@ def _check_log(ctx: Context) -> Check:
         return Check(
             "log", "fault", f"{log_path.parent} (set by {origin}) cannot be written, so nothing can be fetched"
         )
+    if is_foreign_log(log_path):
+        return Check("log", "fault", f"{log_path} (set by {origin}) is not doiget's log, so nothing can be fetched")
     return Check("log", "ok", str(log_path))
 
 
@@ -7051,7 +7296,7 @@ async def _check_network(ctx: Context) -> Check:
         with time_limit(min(15.0, ctx.config.timeout_s)):
             await doi_agencies(ctx.client, ["10.1038/nphys1170"])
     except DoigetError as error:
-        return Check("network", "fault", f"{error.message} {error.hint}")
+        return Check("network", "fault", error.message)
     return Check("network", "ok", "doi.org answers over a verified connection")
 
 
@@ -7430,7 +7675,7 @@ ABOUT: Final[Mapping[str, About]] = {
         "settings only, nothing is tried."),
     "health": About(
         "Check that this server works: store, log, cache, queue. Not for settings: use doiget_capability_profile.",
-        "network: also try one API host.",
+        "network: also try one host.",
         "healthy, checks, running, queue_depth, versions.",
         "none, or one request with network.",
         "none.",
@@ -7447,7 +7692,7 @@ OPERATIONS: Final[Mapping[str, Op]] = {
            "oa_status:string oa_url:string|null warnings:array"),
         Op(fetch, Effect.WRITE, NETWORK_CODES | READ_CODES | {Code.NOT_FOUND, Code.NO_OA_AVAILABLE}, render_fetch,
            pdfs=True, tool="fetch_paper", core=True, outputs="source:string path:string license:string "
-           "size_bytes:integer sha256:string version:string|null host:string title:string|null authors:array "
+           "size_bytes:integer sha256:string version:string|null host:string|null title:string|null authors:array "
            "authors_total:integer year:integer|null container_title:string|null citekey:string "
            "retraction:object|null already_in_store:boolean undo:string warnings:array"),
         Op(batch, Effect.WRITE, NETWORK_CODES | READ_CODES, render_batch, pdfs=True, tool="batch_fetch", core=True,
@@ -7461,11 +7706,14 @@ OPERATIONS: Final[Mapping[str, Op]] = {
         Op(path, Effect.READ, READ_CODES | {Code.NOT_FOUND}, render_path, tool="paper_pdf_path", outputs="path:string"),
         Op(capabilities, Effect.READ, frozenset(), render_capabilities, tool="capability_profile",
            outputs="oa_enabled:boolean metadata_sources:array tdm_enabled:boolean source_policy:string "
-           "rate_limit_per_sec:number max_concurrent_fetches:integer offline:boolean sources:object"),
+           "rate_limit_per_sec:number max_concurrent_fetches:integer offline:boolean sources:object "
+           "tdm_elsevier:boolean tdm_aps:boolean tdm_springer:boolean hosts:array"),
         Op(health, Effect.READ, frozenset(), render_health, command="doctor", tool="health", mends_config=True,
            cli_defaults={"network": True}, outputs="healthy:boolean version:string schema_version:string store:string "
            "store_writable:boolean running:integer queue_depth:integer index:string log:string python:string "
            "checks:array"),
+        Op(add, Effect.WRITE, NETWORK_CODES | READ_CODES | {Code.NOT_FOUND}, render_fetch, pdfs=True,
+           outputs="source:string path:string"),
         Op(cache, Effect.WRITE, frozenset({Code.STORE_ERROR}), render_fields, outputs="action:string"),
         Op(log, Effect.READ, READ_CODES, render_log, each="events", outputs="path:string"),
         Op(config, Effect.WRITE, frozenset({Code.INVALID_ARGUMENT, Code.STORE_ERROR}), render_settings,
@@ -7547,40 +7795,6 @@ def exit_status_of(answer: Mapping[str, Any]) -> int:
     return 0 if not failed else failed.pop() if len(failed) == 1 else EXIT_BATCH_MIXED
 
 
-class ErrorLog(NamedTuple):
-    """The log on stderr: lines at or above a level, as text or JSON Lines, never with a secret."""
-
-    level: str
-    form: str
-
-    def line(self, level: str, text: str) -> None:
-        """Write one line, unless the level is too low or stderr is gone."""
-        if LOG_LEVELS.index(level) < LOG_LEVELS.index(self.level):
-            return
-        when, shown = utc_now(time.time()), redact(text)
-        as_json = json.dumps({"time": when, "level": level, "message": shown})
-        line = as_json if self.form == "json" else f"{when} {level}: {shown}"
-        with contextlib.suppress(OSError):
-            write_all(2, line.encode("utf-8", "backslashreplace") + b"\n")
-
-
-def error_log(config: Config | None = None) -> ErrorLog:
-    """Make the log on stderr as configured; before there is a configuration, by the variables alone."""
-    level = config.text("log") if config else env_value("DOIGET_LOG")
-    form = config.text("log_format") if config else env_value("DOIGET_LOG_FORMAT")
-    return ErrorLog(level if level in LOG_LEVELS else "info", form or "text")
-
-
-def as_bug(error: BaseException) -> DoigetError:
-    """Turn an unexpected exception into INTERNAL_ERROR with an id; its text goes to stderr under DOIGET_LOG=debug."""
-    import traceback
-
-    bug_id, log = random_name(), error_log()
-    log.line("error", f"internal error {bug_id}: {type(error).__name__}")
-    log.line("debug", f"{bug_id} " + "".join(traceback.format_exception(error)))
-    return DoigetError("bug", f"doiget made a mistake (id {bug_id}).")
-
-
 # ############################################################################
 # MARK: 15. MCP server
 # ############################################################################
@@ -7599,6 +7813,7 @@ INSTRUCTIONS: Final = (
 MAX_FRAME_BYTES: Final = 4 * 2**20
 MAX_QUEUED: Final = 100
 BATCH_BUDGET_S: Final = 50.0
+QUEUE_RETRY_S: Final = 5.0
 GRACE_S: Final = 2.0  # for requests received before the end of stdin
 LIST_TTL_MS: Final = 3_600_000  # the tools change with the file only
 INVALID_PARAMS: Final = -32602
@@ -7683,21 +7898,29 @@ class Desk:
         self.places = anyio.CapacityLimiter(MAX_FETCHES)
         self.waiting = 0
 
-    @property
-    def running(self) -> int:
-        """How many calls use the network now."""
-        return int(self.places.borrowed_tokens)
+    def load(self) -> tuple[int, int]:
+        """Return how many calls use the network now, and how many wait to."""
+        return int(self.places.borrowed_tokens), self.waiting
 
     @contextlib.asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
-        """Hold a place, after waiting for it; raises RATE_LIMITED (queue_full) at once when 100 wait already."""
+        """Hold a place, after waiting for it.
+
+        Raises RATE_LIMITED (queue_full): at once when 100 wait already, else when the call's time ends in the queue.
+        """
+        import anyio
+
         if self.waiting >= MAX_QUEUED and not self.places.available_tokens:
-            raise DoigetError("queue_full", "100 requests are waiting already.", retry_after_s=5)
+            raise DoigetError("queue_full", "100 requests are waiting already.", retry_after_s=QUEUE_RETRY_S)
+        left = anyio.current_effective_deadline() - anyio.current_time()
         self.waiting += 1
         try:
-            await self.places.acquire()
+            with anyio.move_on_after(left - 0.1) as waited:
+                await self.places.acquire()
         finally:
             self.waiting -= 1
+        if waited.cancelled_caught:
+            raise DoigetError("queue_full", "No place came free in time.", retry_after_s=QUEUE_RETRY_S)
         try:
             yield
         finally:
@@ -7709,8 +7932,8 @@ class McpServer:
 
     def __init__(self, ctx: Context, tools: Mapping[str, Op]) -> None:
         self.tools = tools
-        self.desk = Desk()
-        self.ctx = replace(ctx, load=lambda: (self.desk.running, self.desk.waiting))
+        desk = Desk()
+        self.ctx = replace(ctx, place=desk.place, load=desk.load)
 
     def build(self) -> Any:
         """Make the SDK's server around the handlers."""
@@ -7742,66 +7965,73 @@ class McpServer:
         if op is None:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {params.name[:100]}")
         answer = await self.run(op, params.arguments or {}, session)
-        text = json.dumps(answer, ensure_ascii=False)
-        content = [{"type": "text", "text": text}]
+        content = [{"type": "text", "text": json.dumps(answer, ensure_ascii=False)}]
         return CallToolResult.model_validate(
             {"content": content, "structuredContent": answer, "isError": not answer["ok"]}
         )
 
     async def run(self, op: Op, given: Mapping[str, Any], session: Any) -> dict[str, Any]:
         """Run one operation to its answer; the clock runs from here, waiting included (spec §6)."""
-        try:
-            arguments = check_arguments(op, given)
-            if op.effect is Effect.READ:
-                return await _await_if_needed(op.run(self.ctx, **arguments))
-            budget = BATCH_BUDGET_S if op.each else float(arguments.get("timeout_s") or self.ctx.config.timeout_s)
-            with time_limit(budget + (GRACE_S if op.each else 0)):
-                return await self._run_at_desk(op, arguments, session, budget)
-        except DoigetError as error:
-            return answer_of_error(error, ref=_asked_ref(given))
-        except Exception as error:  # noqa: BLE001 - a bug in an operation must not end the session
-            return answer_of_error(as_bug(error))
-
-    async def _run_at_desk(self, op: Op, arguments: Mapping[str, Any], session: Any, budget_s: float) -> dict[str, Any]:
         import anyio
 
-        ends = anyio.current_time() + budget_s
-        async with self.desk.place(), progress_reports(session) as progress:
-            ctx = replace(self.ctx, progress=progress, budget_s=ends - anyio.current_time() if op.each else None)
-            return await _await_if_needed(op.run(ctx, **arguments))
+        try:
+            arguments = check_arguments(op, given)
+            check_schema(op, arguments)
+            budget_s = BATCH_BUDGET_S if op.each else float(arguments.get("timeout_s") or self.ctx.config.timeout_s)
+            ctx = replace(self.ctx, ends=anyio.current_time() + budget_s)
+            return await run_with_progress(ctx, op, arguments, session)
+        except DoigetError as error:
+            return answer_of_error(error, asked_ref(given))
+        except Exception as error:  # noqa: BLE001 - a bug in an operation must not end the session
+            return answer_of_error(as_bug(error), asked_ref(given))
 
 
-def _asked_ref(given: Mapping[str, Any]) -> str | None:
-    ref = given.get("ref")
-    return ref[:200] if isinstance(ref, str) else None
+def check_schema(op: Op, arguments: Mapping[str, Any]) -> None:
+    """Hold arguments against the very schema that hosts read. Raises INVALID_ARGUMENT (schema) naming the field.
+
+    A text that is no identifier passes: INVALID_REF says that better.
+    """
+    import jsonschema
+
+    for error in jsonschema.Draft202012Validator(input_schema(op)).iter_errors(arguments):
+        field = str(error.path[0]) if error.path else ""
+        if field != "ref":
+            limit = f"{error.validator} {error.validator_value}"
+            raise DoigetError("schema", f"The argument {field!r} breaks its limit: {limit}.")
+
+
+async def run_with_progress(ctx: Context, op: Op, arguments: Mapping[str, Any], session: Any) -> dict[str, Any]:
+    """Run an operation, sending progress notifications; the SDK sends them only if the request asked for them."""
+    import anyio
+
+    if not op.each or op.effect is Effect.READ:
+        return await _await_if_needed(op.run(ctx, **arguments))
+    send, receive = anyio.create_memory_object_stream[tuple[int, int, str]](100)
+    outcome: list[dict[str, Any] | Exception] = []
+
+    def note(done: int, total: int, what: str) -> None:
+        with contextlib.suppress(anyio.WouldBlock):
+            send.send_nowait((done, total, what))
+
+    async def work() -> None:
+        with send:
+            try:
+                outcome.append(await _await_if_needed(op.run(replace(ctx, progress=note), **arguments)))
+            except Exception as error:  # noqa: BLE001 - a task group would wrap it: it is raised below instead
+                outcome.append(error)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(work)
+        async for done, total, what in receive:
+            await session.session.report_progress(done, total, what or None)
+    if isinstance(outcome[0], Exception):
+        raise outcome[0]
+    return outcome[0]
 
 
 async def _await_if_needed(value: Any) -> dict[str, Any]:
     answer: dict[str, Any] = await value if hasattr(value, "__await__") else value
     return answer
-
-
-@contextlib.asynccontextmanager
-async def progress_reports(session: Any) -> AsyncIterator[Callable[[int, int, str], None]]:
-    """Give a callback that sends progress notifications; the SDK sends them only if the request asked for them."""
-    import anyio
-
-    send, receive = anyio.create_memory_object_stream[tuple[int, int, str]](100)
-
-    async def forward() -> None:
-        async for done, total, what in receive:
-            await session.session.report_progress(done, total, what or None)
-
-    def note(done: int, total: int, what: str) -> None:
-        with contextlib.suppress(anyio.WouldBlock, anyio.ClosedResourceError):
-            send.send_nowait((done, total, what))
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(forward)
-        try:
-            yield note
-        finally:
-            send.close()
 
 
 # ---- The wire ----
@@ -7977,6 +8207,7 @@ GLOBAL_FLAGS: Final[Mapping[str, str]] = {
     "--to": "also copy the fetched PDF into this folder",
 }
 VALUE_FLAGS: Final = ("--store", "--to")
+UNREAD_SUFFIXES: Final = (".bib", ".ris", ".json")
 LIST_SUFFIXES: Final = (".txt", ".text", ".md", ".lst", ".csv", ".tsv")
 
 
@@ -8047,6 +8278,16 @@ class Console:
             self.bar.close()
             self.bar = None
 
+    def byte_progress(self, got: int, expected: int, host: str) -> None:
+        """Show how far a download is, as a bar on stderr."""
+        from tqdm import tqdm
+
+        if self.bar is None:
+            self.bar = tqdm(
+                total=expected or None, desc=host[:30], unit="B", unit_scale=True, leave=False, file=sys.stderr
+            )
+        self.bar.update(got - self.bar.n)
+
     def note(self, text: str) -> None:
         """Print a remark that --quiet silences."""
         if not self.is_quiet:
@@ -8093,9 +8334,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _end(flags: Mapping[str, Any], error: BaseException) -> int:
     """Turn what ended a command into its exit status, saying what there is to say."""
     inner: Sequence[BaseException] = getattr(error, "exceptions", ())
-    if len(inner) == 1:  # a task group wraps what its child raised
+    if inner:  # a task group wraps what its children raised
         return _end(flags, inner[0])
     if isinstance(error, KeyboardInterrupt):
+        Console(flags).note("doiget: stopped; nothing half-done was left behind.")
         return 130
     if isinstance(error, SystemExit):  # Terminated, and argparse after --help
         return int(error.code or 0)
@@ -8233,7 +8475,7 @@ def add_argument(parser: Any, param: Param) -> None:
     if param.kind is bool:
         how["action"] = "store_true"
     if not param.keyword:
-        how["nargs"] = "+" if param.arg.many else None if param.required else "?"
+        how["nargs"] = "+" if param.arg.many or param.arg.words else None if param.required else "?"
     else:
         how["dest"] = param.name
     parser.add_argument(flag if param.keyword else param.name, default=None, **how)
@@ -8248,6 +8490,8 @@ def _run_operation(console: Console, op: Op, flags: Mapping[str, Any], words: Se
     for param in op.params():
         if param.arg.many:
             given[param.name] = expand_words(given[param.name])
+        if param.arg.words:
+            given[param.name] = " ".join(given[param.name])
     arguments = check_arguments(op, {**op.cli_defaults, **given})
     if flags.get("to") and not op.pdfs:
         raise DoigetError("schema", f"--to goes with commands that fetch; {op.name} does not.")
@@ -8256,8 +8500,14 @@ def _run_operation(console: Console, op: Op, flags: Mapping[str, Any], words: Se
         console.note(f"doiget: {warning}")
     ctx = open_context(config, cache=not flags.get("no_cache"))
     ctx.emit = _emitter(console, op)
-    ctx.progress = console.progress if console.has_watcher() else None
-    answer = _call(op, ctx, arguments)
+    if console.has_watcher():
+        ctx.progress = console.progress if op.each else None
+        ctx.client.on_bytes = console.byte_progress if op.pdfs and not op.each else None
+    try:
+        answer = _call(op, ctx, arguments)
+    except DoigetError as error:
+        error.extra["ref"] = error.extra.get("ref") or asked_ref(arguments)
+        raise
     if flags.get("to"):
         copy_pdfs(answer, Path(flags["to"]))
     _show(console, op, answer)
@@ -8339,8 +8589,13 @@ def expand_words(words: Sequence[str]) -> list[str]:
     for word in words:
         if word == "-":
             refs += parse_list(sys.stdin.buffer.read() if sys.stdin is not None else b"")
+        elif word.lower().endswith(UNREAD_SUFFIXES) and Path(word).is_file():
+            hint = "Export the list as plain text, one identifier a line."
+            raise DoigetError("schema", f"Lists of this kind are not read yet: {word}", hint=hint)
         elif word.lower().endswith(LIST_SUFFIXES) and Path(word).is_file():
             refs += parse_list(Path(word).read_bytes())
+        elif Path(word).suffix.lower() in (*LIST_SUFFIXES, *UNREAD_SUFFIXES) and not find_refs(word):
+            raise DoigetError("schema", f"There is no file {word}.", hint="Name a list that exists, or identifiers.")
         else:
             refs.append(word)
     if not refs:
