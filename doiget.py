@@ -3721,7 +3721,7 @@ async def decoded_chunks(response: Any, host: str, cap: int) -> AsyncIterator[by
             decoded += len(piece)
             # SECURITY: a bomb is small on the wire; both sizes are held under the cap.
             if max(wire, decoded) > cap:
-                reason = "too_large" if cap == MAX_PDF_BYTES else "bad_body"
+                reason = "bad_body" if cap == MAX_API_BYTES else "too_large"
                 raise DoigetError(reason, f"The answer of {host} is larger than {cap // 10**6} MB.", again=False)
             yield piece
     if decoder:

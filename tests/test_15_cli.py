@@ -45,11 +45,11 @@ def shelve(home: Home, ref: str, *, with_pdf: bool = True, **facts: Any) -> doig
     resolved = doiget.Resolved(ref, doiget.Work(**{key: ref.removeprefix("arXiv:"), "year": 2020, **facts}), "crossref")
     if not with_pdf:
         return store.save(resolved)
-    part = store.new_part(doiget.parse_ref(ref))
-    part.write(pdf_bytes(ref))
-    return store.save(
-        resolved, file=doiget.StoredFile(part.sha256(), part.size, "crossref", "journals.plos.org"), part=part
-    )
+    parsed = doiget.parse_ref(ref)
+    with doiget.hold_lock(store.lock_path(parsed)), store.new_part(parsed) as part:
+        part.write(pdf_bytes(ref))
+        file = doiget.StoredFile(part.sha256(), part.size, "crossref", "journals.plos.org")
+        return store.save(resolved, file=file, part=part)
 
 
 def error_of(result: Result) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def test_a_papers_life_as_json(run: Runner, world: World, home: Home) -> None:
         "cited_by_count",
     }
     assert metadata <= set(found["metadata"])
-    assert ask("info", DOI) == {"ok": True, "entry": None}
+    assert ask("info", DOI) == {"ok": True, "entry": None, "warnings": []}
     got = ask("fetch", DOI)
     fields = {
         "ref",
