@@ -6393,7 +6393,8 @@ async def obtain(
         return entry, True, list(entry.warnings)
     hunt: Hunt | None = None
     try:
-        with time_limit(timeout_s, late=late):
+        async with _in_time(ctx, timeout_s, late=late):
+            ctx = replace(ctx, place=contextlib.nullcontext)  # held already, to the end
             resolved = resolved or await resolve_one(ctx, ref)
             target = parse_ref(resolved.ref)
             hunt = Hunt(ctx, target, resolved)
@@ -6403,11 +6404,19 @@ async def obtain(
                 if entry is not None and entry.pdf_path is not None:
                     return entry, True, list(entry.warnings)
                 ctx.log.ensure_writable()  # SECURITY: what cannot be logged is not fetched
-                async with ctx.place(), ctx.client.pacer.place(FETCHES):
+                async with ctx.client.pacer.place(FETCHES):
                     file, part, copy = await hunt.run()
                 return ctx.store.save(resolved, file=file, part=part), False, _copy_warnings(resolved, copy)
     except DoigetError as error:
         raise _keep_record(ctx, hunt, error) from None
+
+
+@contextlib.asynccontextmanager
+async def _in_time(ctx: Context, timeout_s: float, *, late: bool) -> AsyncIterator[None]:
+    """Hold the deadline of a fetch, and its place at the network."""
+    with time_limit(timeout_s, late=late):
+        async with ctx.place():
+            yield
 
 
 @contextlib.asynccontextmanager
@@ -6471,6 +6480,7 @@ async def resolve_one(ctx: Context, ref: Ref, *, refresh: bool = False) -> Resol
 AUTHORS_SHOWN: Final = 20
 AUTHORS_LISTED: Final = 3
 MAX_LIST: Final = 100
+MAX_ANSWER_BYTES: Final = 55_000
 DEFAULT_LIST: Final = 20
 BATCH_MAX: Final = 100
 
@@ -6529,6 +6539,7 @@ class Op:
     outputs: str  # top-level answer fields beside `ok` and `ref`, with their JSON types: "path:string|null …"
     command: str = ""  # command line name; default: the function's
     tool: str = ""  # MCP name without `doiget_`; empty: command line only
+    asks: bool = False  # may ask the network although it only reads
     core: bool = False  # part of `serve --tools core`
     pdfs: bool = False  # its answers name PDFs, which --to copies
     mends_config: bool = False  # runs, offline, even where the settings are broken
@@ -6662,6 +6673,12 @@ def entry_summary(entry: Entry) -> dict[str, Any]:
         "tags": list(entry.tags),
         "retraction": entry.work.retraction.status if entry.work.retraction else None,
     }
+
+
+def fitting_rows(rows: Sequence[Mapping[str, Any]]) -> int:
+    """Return how many rows fit into one answer, at least one (spec §3.1, Size)."""
+    lengths = (len(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace")) + 2 for row in rows)
+    return max(1, sum(total <= MAX_ANSWER_BYTES for total in itertools.accumulate(lengths)))
 
 
 def capped_metadata(work: Work) -> tuple[dict[str, Any], list[str]]:
@@ -6876,7 +6893,20 @@ class BatchJob:
             "failed": len(results) - len(good) - len(pending),
             "pending": len(pending),
         }
-        return {"ok": True, "results": results, "counts": counts, "pending": pending}
+        return {"ok": True, "results": self._cut(results), "counts": counts, "pending": pending}
+
+    def _cut(self, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Shorten the results of a full batch to what an answer may hold; the records have it all."""
+        if len(results) > BATCH_MAX or fitting_rows(results) == len(results):
+            return results
+        spare = ("undo", "metadata_path", "authors_total", "host", "size_bytes", "sha256", "container_title", "source")
+        short = [{k: v for k, v in row.items() if k not in spare} for row in results]
+        for row in short:
+            if row["ok"]:
+                row |= {"title": (row["title"] or "")[:80], "warnings": [*row["warnings"][:1], "Shortened."]}
+            else:
+                row["error"] = {k: v for k, v in row["error"].items() if k != "attempts"}
+        return short
 
 
 # ---- The store ----
@@ -6979,6 +7009,8 @@ def recent(
 ) -> dict[str, Any]:
     """List the newest entries of the store."""
     entries, total, next_cursor = ctx.store.recent(limit, cursor or None)
+    if (fitting := fitting_rows([entry_summary(entry) for entry in entries])) < len(entries):
+        entries, total, next_cursor = ctx.store.recent(fitting, cursor or None)
     shown = [entry_summary(entry) for entry in entries]
     warnings = list(ctx.store.problems.values())[:MAX_LIST]
     return {"ok": True, "entries": shown, "total": total, "next_cursor": next_cursor, "warnings": warnings}
@@ -7001,7 +7033,8 @@ def search(
     scored.sort(key=lambda pair: (-pair[0], pair[1].ref))
     start = int(cursor[1:]) if cursor else 0
     page = [entry_summary(entry) for _, entry in scored[start : start + limit]]
-    more = f"o{start + limit}" if start + limit < len(scored) else None
+    page = page[: fitting_rows(page)]
+    more = f"o{start + len(page)}" if start + len(page) < len(scored) else None
     return {"ok": True, "matches": page, "total": len(scored), "next_cursor": more}
 
 
@@ -7708,7 +7741,7 @@ OPERATIONS: Final[Mapping[str, Op]] = {
            outputs="oa_enabled:boolean metadata_sources:array tdm_enabled:boolean source_policy:string "
            "rate_limit_per_sec:number max_concurrent_fetches:integer offline:boolean sources:object "
            "tdm_elsevier:boolean tdm_aps:boolean tdm_springer:boolean hosts:array"),
-        Op(health, Effect.READ, frozenset(), render_health, command="doctor", tool="health", mends_config=True,
+        Op(health, Effect.READ, frozenset(), render_health, command="doctor", tool="health", mends_config=True, asks=True,
            cli_defaults={"network": True}, outputs="healthy:boolean version:string schema_version:string store:string "
            "store_writable:boolean running:integer queue_depth:integer index:string log:string python:string "
            "checks:array"),
@@ -7762,7 +7795,7 @@ def check_value(param: Param, value: Any) -> Any:
 def _check_number(param: Param, value: Any) -> float | int:
     try:
         number = float(value) if not isinstance(value, bool) else math.nan
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number) or (param.kind is int and number != int(number)):
         raise DoigetError(
@@ -7867,7 +7900,7 @@ def render_tool(op: Op) -> dict[str, Any]:
             "readOnlyHint": op.effect is not Effect.WRITE,
             "destructiveHint": False,
             "idempotentHint": True,
-            "openWorldHint": op.effect is not Effect.READ,
+            "openWorldHint": op.asks or op.effect is not Effect.READ,
         },
     }
 
@@ -7965,7 +7998,8 @@ class McpServer:
         if op is None:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {params.name[:100]}")
         answer = await self.run(op, params.arguments or {}, session)
-        content = [{"type": "text", "text": json.dumps(answer, ensure_ascii=False)}]
+        text = json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace").decode()  # odd bytes of file names
+        answer, content = json.loads(text), [{"type": "text", "text": text}]
         return CallToolResult.model_validate(
             {"content": content, "structuredContent": answer, "isError": not answer["ok"]}
         )
@@ -8056,7 +8090,6 @@ class Wire:
             os.dup2(null, 1)
         self.log = log
         self.open_requests: set[str] = set()
-        self.is_broken = False
 
     async def serve(self, server: Any) -> None:
         """Run the SDK's server on this wire until stdin ends and what was asked is answered, or stdout breaks."""
@@ -8115,15 +8148,15 @@ class Wire:
         """Write each answer as one line of UTF-8 with a bare newline; ends when the reader has gone."""
         import anyio
 
-        async for item in stream:
-            frame = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
-            try:
-                await anyio.to_thread.run_sync(write_all, self.fd_out, frame)
-            except OSError:
-                self.is_broken = True
-                return
-            if getattr(item.message, "method", None) is None:
-                self.open_requests.discard(repr(getattr(item.message, "id", None)))
+        async with stream:  # closed on the way out, so that the SDK's last words need not wait for a reader
+            async for item in stream:
+                frame = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
+                try:
+                    await anyio.to_thread.run_sync(write_all, self.fd_out, frame, abandon_on_cancel=True)
+                except OSError:
+                    return
+                if getattr(item.message, "method", None) is None:
+                    self.open_requests.discard(repr(getattr(item.message, "id", None)))
 
 
 class LineSplitter:
@@ -8663,7 +8696,8 @@ def show_tools(console: Console, _flags: Mapping[str, Any], words: Sequence[str]
 
 #: Variables that hosts do not pass on to a server they start (Hosts, zipapp.md).
 PASSED_ON: Final = (
-    "HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE",
+    "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy", "SSL_CERT_FILE",
+    "REQUESTS_CA_BUNDLE",
     "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "LANG", "LC_ALL",
 )  # fmt: skip
 HOSTS: Final = ("claude-desktop", "claude-code", "cursor", "vscode", "codex")
@@ -8685,6 +8719,8 @@ def _host_environment(config: Config) -> dict[str, str]:
     names = [*PASSED_ON, *(setting.env for setting in SETTINGS if setting.env.startswith("DOIGET_"))]
     found = {name: value for name in names if (value := env_value(name)) is not None}
     found |= {"DOIGET_STORE": str(config.store)} if config.origins["store"] == "argument" else {}
+    paths = {setting.env for setting in SETTINGS if setting.kind == "path"} | {"REQUESTS_CA_BUNDLE"}
+    found = {name: expand_path(value) if name in paths else value for name, value in found.items()}
     # SECURITY: a snippet is pasted into chats and tickets; keys and passwords are not in it.
     return {name: "FILL-IN" if name.startswith("DOIGET_KEY_") else redact(value) for name, value in found.items()}
 
@@ -8698,7 +8734,7 @@ def render_mcp_config(host: str, environment: Mapping[str, str]) -> str:
         lines = [
             "[mcp_servers.doiget]",
             f"command = {toml_literal(entry['command'])}",
-            f"args = {json.dumps(entry['args'])}",
+            f"args = [{', '.join(map(toml_literal, entry['args']))}]",
         ]
         pairs = [f"{name} = {toml_literal(value)}" for name, value in environment.items()]
         return "\n".join([*lines, *(["[mcp_servers.doiget.env]", *pairs] if pairs else [])])

@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import time
+import warnings
 from dataclasses import replace
 
 import pytest
@@ -655,6 +656,37 @@ def settle(root, clock, change, before, after, new):
     assert len([n for n in names(root) if n.endswith(".pdf")]) == whole
 
 
+def failed_at(step, store, do, error):
+    """Let one step fail with an error of the disk; returns (failed, nothing was left to fail)."""
+    with Saboteur(step, error) as saboteur:
+        try:
+            do(store)
+        except doiget.DoigetError as exc:
+            assert exc.code is doiget.Code.STORE_ERROR
+            return True, False
+    return False, saboteur.count <= step
+
+
+def killed_at(step, store, do):
+    """Let a process of its own die at a step, locks and all; returns (died, nothing was left to die at)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons mind forks beside threads
+        child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            with Saboteur(step, None):
+                do(store)
+            code = 0
+        except Killed:
+            code = 9
+        finally:
+            os._exit(code)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in {0, 9}, (step, code)
+    return code == 9, code == 0
+
+
 @pytest.mark.parametrize("change", CHANGES, ids=lambda c: f"{c[0].__name__}-{c[1].__name__}")
 @pytest.mark.parametrize(
     "error",
@@ -678,23 +710,12 @@ def test_every_step_leaves_old_or_new(tmp_path, monkeypatch, change, error):
         store = open_store(root, clock)
         store._tidied_at = time.monotonic() if step % 2 else -doiget.HOUSEKEEPING_S
         before = seen(store, clock)
-        with Saboteur(step, error) as saboteur:
-            try:
-                do(store)
-                failed = False
-            except Killed:
-                failed = True
-            except doiget.DoigetError as exc:
-                assert exc.code is doiget.Code.STORE_ERROR
-                failed = True
-        doiget._HELD_HERE.clear()  # what a killed process held is gone with it
+        failed, done = killed_at(step, store, do) if error is None else failed_at(step, store, do, error)
         after = seen(store, clock)
         if failed:
             assert after == before or without_dates(after) == new, (step, after)
             if error is not None:
                 assert [n for n in hidden(store) if n.endswith((".part", ".toml"))] == [], step
-        elif saboteur.count <= step:
-            done = True
         settle(root, clock, change, before, after, new)
         shutil.rmtree(root.parent)
         if done:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import jsonschema
 import pytest
-from fake_internet import never, pdf
+from fake_internet import Reply, never, pdf
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from worlds import pdf_bytes
@@ -1471,6 +1471,9 @@ def test_batch_answers_after_fifty_seconds_and_goes_on_later(
     world.paper(quick, pdf_url="https://journals.plos.org/quick.pdf")
     urls = [f"https://journals.plos.org/slow/{n}.pdf" for n in range(2)]
     bodies = [stalling_paper(world, ref, url) for ref, url in zip(slow, urls, strict=True)]
+    for url, body in zip(urls, bodies, strict=True):  # a trickle: 100 s each, and never still for long
+        pieces = [body[start : start + 500] for start in range(0, len(body), 500)]
+        net.url(url, Reply(stream=pieces, length=len(body), content_type="application/pdf", bytes_per_s=500))
     session = serve(env={"DOIGET_TIMEOUT_S": "300"})
     began = time.monotonic()
     answer = session.result(session.start("batch_fetch", refs=[slow[0], quick, slow[1]]), "batch_fetch", 60)
