@@ -7742,7 +7742,8 @@ OPERATIONS: Final[Mapping[str, Op]] = {
            "rate_limit_per_sec:number max_concurrent_fetches:integer offline:boolean sources:object "
            "tdm_elsevier:boolean tdm_aps:boolean tdm_springer:boolean hosts:array"),
         Op(health, Effect.READ, frozenset(), render_health, command="doctor", tool="health", mends_config=True,
-           asks=True, cli_defaults={"network": True}, outputs="healthy:boolean version:string schema_version:string store:string "
+           asks=True, cli_defaults={"network": True},
+           outputs="healthy:boolean version:string schema_version:string store:string "
            "store_writable:boolean running:integer queue_depth:integer index:string log:string python:string "
            "checks:array"),
         Op(add, Effect.WRITE, NETWORK_CODES | READ_CODES | {Code.NOT_FOUND}, render_fetch, pdfs=True,
