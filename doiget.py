@@ -7906,6 +7906,17 @@ def render_tool(op: Op) -> dict[str, Any]:
     }
 
 
+def render_tool_reference() -> str:
+    """Render the page about all tools: descriptions, inputs and the fields of their answers (docs/MCP_TOOLS.md)."""
+    parts = []
+    for tool in (render_tool(op) for op in OPERATIONS.values() if op.tool):
+        about = tool["description"].replace("\n", "\\\n")
+        schema = json.dumps(tool["inputSchema"]["properties"], ensure_ascii=False, indent=1)
+        fields = ", ".join(f"`{name}`" for name in tool["outputSchema"]["properties"])
+        parts.append(f"### {tool['name']}\n\n{about}\n\nInput:\n\n```json\n{schema}\n```\n\nAnswer: {fields}")
+    return "\n\n".join(parts)
+
+
 def chosen_tools(config: Config, names: str = "all") -> dict[str, Op]:
     """Return the tools to serve by name: all, core, or a list; an administrator's policy narrows them further.
 
@@ -8205,8 +8216,15 @@ def serve_session(wire: Wire, ctx: Context, tools: Mapping[str, Op]) -> int:
                 wire.log.line("info", f"leaving on {signal.Signals(number).name}")
                 scope.cancel()
 
+    async def stay_fresh(boot: Any) -> None:
+        while True:  # the unpacked folder of a long session must not look unused to other starts
+            boot.mark_used()
+            await anyio.sleep(3600)
+
     async def session() -> None:
         async with anyio.create_task_group() as group:
+            if (boot := sys.modules.get("_doiget_boot")) is not None:
+                group.start_soon(stay_fresh, boot)
             if sys.platform != "win32":
                 group.start_soon(watch, group.cancel_scope)
             server = McpServer(ctx, tools).build()
@@ -8628,8 +8646,6 @@ def expand_words(words: Sequence[str]) -> list[str]:
             raise DoigetError("schema", f"Lists of this kind are not read yet: {word}", hint=hint)
         elif word.lower().endswith(LIST_SUFFIXES) and Path(word).is_file():
             refs += parse_list(Path(word).read_bytes())
-        elif Path(word).suffix.lower() in (*LIST_SUFFIXES, *UNREAD_SUFFIXES) and not find_refs(word):
-            raise DoigetError("schema", f"There is no file {word}.", hint="Name a list that exists, or identifiers.")
         else:
             refs.append(word)
     if not refs:
@@ -8687,11 +8703,10 @@ def run_serve(console: Console, flags: Mapping[str, Any], words: Sequence[str]) 
 def show_tools(console: Console, _flags: Mapping[str, Any], words: Sequence[str]) -> int:
     """Print the reference of the MCP tools, or with --json their schemas."""
     new_parser("tools", show_tools.__doc__).parse_args(words)
-    tools = [render_tool(op) for op in OPERATIONS.values() if op.tool]
     if console.is_json:
-        console.json({"ok": True, "tools": tools})
+        console.json({"ok": True, "tools": [render_tool(op) for op in OPERATIONS.values() if op.tool]})
     else:
-        console.out("\n\n".join(f"## {tool['name']}\n\n{tool['description']}" for tool in tools))
+        console.out(render_tool_reference())
     return 0
 
 

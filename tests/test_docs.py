@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,18 +87,6 @@ def flags_table() -> str:
     return table(("flag", "meaning"), [(f"`{name}`", text) for name, text in doiget.GLOBAL_FLAGS.items()])
 
 
-def tools_text() -> str:
-    parts = []
-    for op in doiget.OPERATIONS.values():
-        if op.tool:
-            tool = doiget.render_tool(op)
-            fields = ", ".join(f"`{name}`" for name in tool["outputSchema"]["properties"])
-            schema = json.dumps(tool["inputSchema"]["properties"], ensure_ascii=False, indent=1)
-            about = tool["description"].replace("\n", "\\\n")
-            parts.append(f"### {tool['name']}\n\n{about}\n\nInput:\n\n```json\n{schema}\n```\n\nAnswer: {fields}")
-    return "\n\n".join(parts)
-
-
 BLOCKS: dict[str, Callable[[], str]] = {
     "errors": errors_table,
     "settings": settings_table,
@@ -107,7 +94,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "hosts": hosts_table,
     "commands": commands_text,
     "flags": flags_table,
-    "tools": tools_text,
+    "tools": doiget.render_tool_reference,
 }
 PLACES = [
     ("ERRORS.md", "errors"),
