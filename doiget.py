@@ -7281,7 +7281,7 @@ def _check_cache(folder: Path) -> Check:
     probe = folder / f"probe-{random_name()}"
     try:
         make_folder(folder)
-        write_atomic(probe, b"probe")
+        write_atomic(probe, b"probe", durable=False)
         lock = try_lock(folder / "pace" / "probe.lock")
     except DoigetError as error:
         return Check(
