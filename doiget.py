@@ -4975,11 +4975,6 @@ class Lookup:
     misses: list[str] = field(default_factory=list)  # sources that answered "no such record"
     is_unregistered: bool = False  # the registry itself said so
 
-    @property
-    def has_record(self) -> bool:
-        """Whether some source described the work well enough to cite it."""
-        return any(name in self.found for name in RECORD_SOURCES)
-
     def note(self, source: str, answers: Mapping[str, Parsed | DoigetError] | DoigetError, key: str) -> None:
         """Keep what a source answered for this ref."""
         if isinstance(answers, DoigetError):
