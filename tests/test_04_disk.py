@@ -374,7 +374,7 @@ def test_a_held_lock_times_out_as_locked(lock):
             pytest.fail("two holders")
         assert caught.value.reason == "locked"
         assert str(lock) in caught.value.message
-        assert 0.2 < time.monotonic() - began < 2
+        assert 0.2 < time.monotonic() - began < 5
 
 
 def test_the_lock_is_released_when_the_body_fails(lock):
@@ -427,7 +427,7 @@ def test_a_killed_holder_blocks_nobody(lock, tmp_path):
     began = time.monotonic()
     with hold_lock(lock):
         pass
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 4
     assert names(lock.parent) == []
 
 

@@ -683,7 +683,7 @@ def test_a_damaged_state_is_begun_anew(tmp_path: Path, damage: bytes) -> None:
     pacer = doiget.Pacer(tmp_path / "pace")
     (tmp_path / "pace").mkdir()
     (tmp_path / "pace" / "quick.json").write_bytes(damage)
-    assert pacer._reserve(QUICK) - pacer.clock() < 1
+    assert pacer._reserve(QUICK) - pacer.clock() < 3
     assert json.loads((tmp_path / "pace" / "quick.json").read_bytes())["starts"]
 
 
@@ -801,7 +801,7 @@ def test_a_dns_that_never_answers_does_not_outlast_the_deadline(run: Runner) -> 
     began = time.monotonic()
     command = [sys.executable, "-c", code, str(ROOT)]
     done = subprocess.run(command, env=run.env({"HTTPS_PROXY": None}), capture_output=True, timeout=30, check=False)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 7
     assert done.returncode == 9, done
     assert json.loads(done.stdout)["error"]["reason"] == "deadline"
 

@@ -822,7 +822,7 @@ def test_a_signal_during_a_download_leaves_no_trace(
     net.url(COPY, pdf(body))
     began = time.monotonic()
     assert run("fetch", DOI).rc == 0
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 20
 
 
 @posix
@@ -848,7 +848,7 @@ def test_a_signal_while_waiting_ends_the_wait(
     began = time.monotonic()
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=10)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 5
     assert process.returncode == 143
     assert b"Traceback" not in err
     assert not list((home.root / "cache").rglob("*.lock"))
