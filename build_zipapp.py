@@ -491,13 +491,15 @@ def write_whole(path: Path, data: bytes, mode: int = 0o644) -> None:
 # ############################################################################
 
 
-def mcpb(pyz: bytes) -> bytes:
+def mcpb(pyz: bytes, targets: Sequence[Target]) -> bytes:
     """Wrap the file for hosts that install a .mcpb with a click."""
-    manifest = json.dumps(mcpb_manifest(), indent=2) + "\n"
+    manifest = json.dumps(mcpb_manifest(targets), indent=2) + "\n"
     return write_zip({"manifest.json": manifest.encode(), "doiget.pyz": pyz})
 
 
-def mcpb_manifest() -> dict[str, Any]:
+def mcpb_manifest(targets: Sequence[Target]) -> dict[str, Any]:
+    names = {"macosx": "darwin", "win": "win32"}  # a host does not offer the bundle elsewhere: serve needs native code
+    systems = sorted({names.get(system, system) for system in (target.tag.partition("_")[0] for target in targets)})
     start = ["${__dirname}/doiget.pyz", "serve"]
     env = {"DOIGET_STORE": "${user_config.store}", "DOIGET_EMAIL": "${user_config.email}"}
     windows = {"command": "py", "args": ["-3", *start]}
@@ -513,7 +515,7 @@ def mcpb_manifest() -> dict[str, Any]:
             "entry_point": "doiget.pyz",
             "mcp_config": {"command": "python3", "args": start, "env": env, "platform_overrides": {"win32": windows}},
         },
-        "compatibility": {"runtimes": {"python": ">=3.10"}, "platforms": ["darwin", "linux", "win32"]},
+        "compatibility": {"runtimes": {"python": ">=3.10"}, "platforms": systems},
         "user_config": {
             "store": {
                 "type": "directory",
@@ -552,12 +554,12 @@ def build_pyz(targets: Sequence[Target], build: Path) -> tuple[bytes, bytes]:
     return write_zip(entries, b"#!/usr/bin/env python3\n"), bill
 
 
-def write_all(output: Path, pyz: bytes, bill: bytes) -> None:
+def write_all(output: Path, targets: Sequence[Target], pyz: bytes, bill: bytes) -> None:
     """Write the file and what belongs beside it; the file itself last, so that it never precedes its digest."""
     digest = hashlib.sha256(pyz).hexdigest()
     write_whole(Path(f"{output}.sha256"), f"{digest}  {output.name}\n".encode())
     write_whole(Path(f"{output}.cdx.json"), bill)
-    write_whole(output.with_name("doiget.mcpb"), mcpb(pyz))
+    write_whole(output.with_name("doiget.mcpb"), mcpb(pyz, targets))
     write_whole(output, pyz, 0o755)
 
 
@@ -578,7 +580,7 @@ def build(options: argparse.Namespace) -> str:
         raise BuildError(f"no folder {output.parent} to write {output.name} to")
     targets = [native_target()] if options.native else cross_targets(options.platform or [own_platform()])
     pyz, bill = build_pyz(targets, HERE / "build")
-    write_all(output, pyz, bill)
+    write_all(output, targets, pyz, bill)
     return f"{options.output}: {len(pyz) / 1e6:.1f} MB, {' '.join(dict.fromkeys(t.python_tag for t in targets))}"
 
 

@@ -14,12 +14,19 @@ Sections (each begins with a MARK line):
   8. Sources
   9. Resolver
   10. Store
-  11. Fetch
-  12. Operations
-  13. Demo
-  14. Registry
-  15. MCP server
-  16. Command line
+  11. Index
+  12. Exports
+  13. Bibliographies
+  14. Fetch
+  15. Verify
+  16. Citation graph
+  17. Carry
+  18. Catalogue
+  19. Operations
+  20. Demo
+  21. Registry
+  22. MCP server
+  23. Command line
 """
 
 from __future__ import annotations
@@ -54,10 +61,10 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import ExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, NoReturn, Protocol, TypeVar
 
 __version__ = "0.1.0"
 
@@ -77,10 +84,11 @@ T = TypeVar("T")
 
 
 class Code(str, enum.Enum):
-    """The closed set of error codes (spec §3)."""
+    """The closed set of error codes (spec §3), in the order of their exit statuses."""
 
-    INVALID_REF = "INVALID_REF"
+    INTERNAL_ERROR = "INTERNAL_ERROR"
     INVALID_ARGUMENT = "INVALID_ARGUMENT"
+    INVALID_REF = "INVALID_REF"
     NOT_FOUND = "NOT_FOUND"
     NO_OA_AVAILABLE = "NO_OA_AVAILABLE"
     CAPABILITY_DENIED = "CAPABILITY_DENIED"
@@ -88,7 +96,6 @@ class Code(str, enum.Enum):
     NETWORK_ERROR = "NETWORK_ERROR"
     FETCH_TIMEOUT = "FETCH_TIMEOUT"
     STORE_ERROR = "STORE_ERROR"
-    INTERNAL_ERROR = "INTERNAL_ERROR"
 
 
 class Disposition(str, enum.Enum):
@@ -101,18 +108,7 @@ class Disposition(str, enum.Enum):
 
 
 #: Exit status of the command line, one per code.
-EXIT_STATUS: Final[Mapping[Code, int]] = {
-    Code.INTERNAL_ERROR: 1,
-    Code.INVALID_ARGUMENT: 2,
-    Code.INVALID_REF: 3,
-    Code.NOT_FOUND: 4,
-    Code.NO_OA_AVAILABLE: 5,
-    Code.CAPABILITY_DENIED: 6,
-    Code.RATE_LIMITED: 7,
-    Code.NETWORK_ERROR: 8,
-    Code.FETCH_TIMEOUT: 9,
-    Code.STORE_ERROR: 10,
-}
+EXIT_STATUS: Final[Mapping[Code, int]] = {code: status for status, code in enumerate(Code, 1)}
 EXIT_BATCH_MIXED: Final = 20
 
 
@@ -127,126 +123,104 @@ class Reason(NamedTuple):
 
 #: The closed set of reasons; docs/ERRORS.md is generated from it.
 REASONS: Final[Mapping[str, Reason]] = {
-    "not_an_identifier": Reason(Code.INVALID_REF, Disposition.FIX_INPUT,
-        "the text holds no DOI, arXiv id, PMID or PMCID",
-        "Give one identifier, for example 10.1038/nphys1170 or arXiv:1706.03762."),
-    "too_long": Reason(Code.INVALID_REF, Disposition.FIX_INPUT,
-        "the identifier is longer than any registered one",
-        "Check where the identifier ends; at most 256 characters are accepted."),
-    "schema": Reason(Code.INVALID_ARGUMENT, Disposition.FIX_INPUT,
-        "an argument is missing, unknown or of the wrong type",
-        "Correct the named argument and call again."),
-    "bad_query": Reason(Code.INVALID_ARGUMENT, Disposition.FIX_INPUT,
-        "the query cannot be understood",
-        "Use plain words of the title, the authors or the journal."),
-    "bad_cursor": Reason(Code.INVALID_ARGUMENT, Disposition.FIX_INPUT,
-        "the cursor was not given out by this operation",
-        "Start again without a cursor."),
-    "unknown_operation": Reason(Code.INVALID_ARGUMENT, Disposition.FIX_INPUT,
-        "there is no operation of that name",
-        "List the operations and use one of their names."),
-    "not_registered": Reason(Code.NOT_FOUND, Disposition.GIVE_UP,
-        "the registry was asked and knows no such identifier",
-        "Check the identifier for typing errors; it may also be invented."),
-    "deleted": Reason(Code.NOT_FOUND, Disposition.GIVE_UP,
-        "the record existed and was deleted",
-        "Look for another version of the work."),
-    "no_pdf_in_store": Reason(Code.NOT_FOUND, Disposition.GIVE_UP,
-        "the store holds no PDF for this reference",
-        "Fetch the reference first, or add a PDF you have with `doiget add`."),
-    "closed_access": Reason(Code.NO_OA_AVAILABLE, Disposition.GIVE_UP,
-        "no open access copy is known",
-        "Open the landing page in a browser if you have access, then add the file with `doiget add`."),
-    "blocked_by_host": Reason(Code.NO_OA_AVAILABLE, Disposition.GIVE_UP,
-        "an open copy exists, but its host refuses programs",
-        "Open the landing page in a browser and add the file with `doiget add FILE --ref REF`."),
-    "not_a_pdf": Reason(Code.NO_OA_AVAILABLE, Disposition.GIVE_UP,
-        "the named copies did not turn out to be PDF files",
-        "Open the landing page in a browser and add the file with `doiget add FILE --ref REF`."),
-    "withdrawn": Reason(Code.NO_OA_AVAILABLE, Disposition.GIVE_UP,
-        "the authors or the archive withdrew this version",
-        "Ask for an earlier version by its number, knowing that it was withdrawn."),
-    "host_not_allowed": Reason(Code.CAPABILITY_DENIED, Disposition.CONFIGURE,
-        "the source policy does not allow the host",
-        "Set source_policy to lenient, or open the landing page in a browser."),
-    "insecure_redirect": Reason(Code.CAPABILITY_DENIED, Disposition.CONFIGURE,
-        "the host asked to continue over an unencrypted or odd connection",
-        "Open the landing page in a browser and add the file with `doiget add`."),
-    "private_address": Reason(Code.CAPABILITY_DENIED, Disposition.CONFIGURE,
-        "the host name leads into a private or local network",
-        "Nothing to do here: doiget never contacts such addresses. Check DNS if the host is public."),
-    "too_large": Reason(Code.CAPABILITY_DENIED, Disposition.CONFIGURE,
-        "the file is larger than doiget downloads",
-        "Download it in a browser and add it with `doiget add`."),
-    "source_not_enabled": Reason(Code.CAPABILITY_DENIED, Disposition.CONFIGURE,
-        "the source needs a setting it does not have",
-        "See `doiget capabilities` for what the source needs."),
-    "unauthorized": Reason(Code.CAPABILITY_DENIED, Disposition.CONFIGURE,
-        "the source rejected the key it was given",
-        "Check the DOIGET_KEY_... variable of the source, or remove it."),
-    "offline": Reason(Code.CAPABILITY_DENIED, Disposition.CONFIGURE,
-        "doiget runs offline and the answer is not stored here",
-        "Run without --offline (and without DOIGET_OFFLINE) where there is a network."),
-    "policy_file": Reason(Code.CAPABILITY_DENIED, Disposition.CONFIGURE,
-        "the administrator's policy forbids this, or cannot be read",
-        "Ask the administrator of this machine; `doiget doctor` names the file."),
-    "queue_full": Reason(Code.RATE_LIMITED, Disposition.RETRY,
-        "too many requests are waiting already",
-        "Call again after retry_after_s seconds."),
-    "source_limit": Reason(Code.RATE_LIMITED, Disposition.RETRY,
-        "the source asked doiget to slow down",
-        "Call again after retry_after_s seconds."),
-    "budget_spent": Reason(Code.RATE_LIMITED, Disposition.RETRY,
-        "the free budget of the source is used up for now",
-        "Call again after retry_after_s seconds, or set the key of the source."),
-    "unreachable": Reason(Code.NETWORK_ERROR, Disposition.RETRY,
-        "no connection could be made; whether the work exists was not asked",
-        "Check the network (`doiget doctor`) and call again."),
-    "reset": Reason(Code.NETWORK_ERROR, Disposition.RETRY,
-        "the connection broke",
-        "Call again; `doiget doctor` checks the network."),
-    "bad_body": Reason(Code.NETWORK_ERROR, Disposition.RETRY,
-        "the answer was cut short or made no sense",
-        "Call again later; the source may be having trouble."),
-    "upstream_error": Reason(Code.NETWORK_ERROR, Disposition.RETRY,
-        "the source answered with an error of its own",
-        "Call again later; the source is having trouble."),
-    "proxy_auth": Reason(Code.NETWORK_ERROR, Disposition.CONFIGURE,
-        "the proxy wants a user name and password (407)",
-        "Put user and password into HTTPS_PROXY; for NTLM or Kerberos point it at a local helper proxy."),
-    "proxy_blocked": Reason(Code.NETWORK_ERROR, Disposition.CONFIGURE,
-        "the proxy refused the connection",
-        "Ask the network's administrator to allow the host; `doiget capabilities --hosts` lists all of them."),
-    "tls_untrusted": Reason(Code.NETWORK_ERROR, Disposition.CONFIGURE,
-        "the certificate of the host could not be verified",
-        "If a proxy inspects TLS here, name its CA file in SSL_CERT_FILE or REQUESTS_CA_BUNDLE."),
-    "intercepted": Reason(Code.NETWORK_ERROR, Disposition.CONFIGURE,
-        "something between here and the source answered in its place",
-        "A login or block page is in the way: log in to the network or ask its administrator."),
-    "deadline": Reason(Code.FETCH_TIMEOUT, Disposition.RETRY,
-        "the time for this call ran out",
-        "Call again, if need be with a longer timeout_s."),
-    "pending": Reason(Code.FETCH_TIMEOUT, Disposition.RETRY,
-        "the batch answered before this reference was done",
-        "Make the same call again: what is done is kept and the rest continues."),
-    "not_writable": Reason(Code.STORE_ERROR, Disposition.CONFIGURE,
-        "the folder cannot be written",
-        "Choose another folder with --store or DOIGET_STORE."),
-    "disk_full": Reason(Code.STORE_ERROR, Disposition.CONFIGURE,
-        "the disk is full or a size limit was reached",
-        "Free some space, then call again; nothing was lost."),
-    "locked": Reason(Code.STORE_ERROR, Disposition.CONFIGURE,
-        "another doiget process holds the lock for too long",
-        "Wait for the other process or end it, then call again."),
-    "newer_schema": Reason(Code.STORE_ERROR, Disposition.CONFIGURE,
-        "the record was written by a newer doiget",
-        "Use the newer doiget.pyz; this one only reads such records."),
-    "log_unwritable": Reason(Code.STORE_ERROR, Disposition.CONFIGURE,
-        "the provenance log cannot be written, so nothing was fetched",
-        "Name a writable file in DOIGET_ACCESS_LOG; `doiget doctor` says what is wrong."),
-    "bug": Reason(Code.INTERNAL_ERROR, Disposition.GIVE_UP,
-        "doiget made a mistake",
-        "Report it with the id; stderr has the details when DOIGET_LOG=debug."),
+    name: Reason(code, disposition, meaning, hint)
+    for (code, disposition), rows in {
+        (Code.INVALID_REF, Disposition.FIX_INPUT): {
+            "not_an_identifier": ("the text holds no DOI, arXiv id, PMID or PMCID",
+                "Give one identifier, for example 10.1038/nphys1170 or arXiv:1706.03762."),
+            "too_long": ("the identifier is longer than any registered one",
+                "Check where the identifier ends; at most 256 characters are accepted."),
+        },
+        (Code.INVALID_ARGUMENT, Disposition.FIX_INPUT): {
+            "schema": ("an argument is missing, unknown or of the wrong type",
+                "Correct the named argument and call again."),
+            "bad_query": ("the query cannot be understood",
+                "Use plain words of the title, the authors or the journal."),
+            "bad_cursor": ("the cursor was not given out by this operation", "Start again without a cursor."),
+            "unknown_operation": ("there is no operation of that name",
+                "List the operations and use one of their names."),
+        },
+        (Code.NOT_FOUND, Disposition.GIVE_UP): {
+            "not_registered": ("the registry was asked and knows no such identifier",
+                "Check the identifier for typing errors; it may also be invented."),
+            "deleted": ("the record existed and was deleted", "Look for another version of the work."),
+            "no_pdf_in_store": ("the store holds no PDF for this reference",
+                "Fetch the reference first, or add a PDF you have with `doiget add`."),
+        },
+        (Code.NO_OA_AVAILABLE, Disposition.GIVE_UP): {
+            "closed_access": ("no open access copy is known",
+                "Open the landing page in a browser if you have access, then add the file with `doiget add`."),
+            "blocked_by_host": ("an open copy exists, but its host refuses programs",
+                "Open the landing page in a browser and add the file with `doiget add FILE --ref REF`."),
+            "not_a_pdf": ("the named copies did not turn out to be PDF files",
+                "Open the landing page in a browser and add the file with `doiget add FILE --ref REF`."),
+            "withdrawn": ("the authors or the archive withdrew this version",
+                "Ask for an earlier version by its number, knowing that it was withdrawn."),
+        },
+        (Code.CAPABILITY_DENIED, Disposition.CONFIGURE): {
+            "host_not_allowed": ("the source policy does not allow the host",
+                "Set source_policy to lenient, or open the landing page in a browser."),
+            "insecure_redirect": ("the host asked to continue over an unencrypted or odd connection",
+                "Open the landing page in a browser and add the file with `doiget add`."),
+            "private_address": ("the host name leads into a private or local network",
+                "Nothing to do here: doiget never contacts such addresses. Check DNS if the host is public."),
+            "too_large": ("the file is larger than doiget downloads",
+                "Download it in a browser and add it with `doiget add`."),
+            "source_not_enabled": ("the source needs a setting it does not have",
+                "See `doiget capabilities` for what the source needs."),
+            "unauthorized": ("the source rejected the key it was given",
+                "Check the DOIGET_KEY_... variable of the source, or remove it."),
+            "offline": ("doiget runs offline and the answer is not stored here",
+                "Run without --offline (and without DOIGET_OFFLINE) where there is a network."),
+            "policy_file": ("the administrator's policy forbids this, or cannot be read",
+                "Ask the administrator of this machine; `doiget doctor` names the file."),
+        },
+        (Code.RATE_LIMITED, Disposition.RETRY): {
+            "queue_full": ("too many requests are waiting already", "Call again after retry_after_s seconds."),
+            "source_limit": ("the source asked doiget to slow down", "Call again after retry_after_s seconds."),
+            "budget_spent": ("the free budget of the source is used up for now",
+                "Call again after retry_after_s seconds, or set the key of the source."),
+        },
+        (Code.NETWORK_ERROR, Disposition.RETRY): {
+            "unreachable": ("no connection could be made; whether the work exists was not asked",
+                "Check the network (`doiget doctor`) and call again."),
+            "reset": ("the connection broke", "Call again; `doiget doctor` checks the network."),
+            "bad_body": ("the answer was cut short or made no sense",
+                "Call again later; the source may be having trouble."),
+            "upstream_error": ("the source answered with an error of its own",
+                "Call again later; the source is having trouble."),
+        },
+        (Code.NETWORK_ERROR, Disposition.CONFIGURE): {
+            "proxy_auth": ("the proxy wants a user name and password (407)",
+                "Put user and password into HTTPS_PROXY; for NTLM or Kerberos point it at a local helper proxy."),
+            "proxy_blocked": ("the proxy refused the connection",
+                "Ask the network's administrator to allow the host; `doiget capabilities --hosts` lists all of them."),
+            "tls_untrusted": ("the certificate of the host could not be verified",
+                "If a proxy inspects TLS here, name its CA file in SSL_CERT_FILE or REQUESTS_CA_BUNDLE."),
+            "intercepted": ("something between here and the source answered in its place",
+                "A login or block page is in the way: log in to the network or ask its administrator."),
+        },
+        (Code.FETCH_TIMEOUT, Disposition.RETRY): {
+            "deadline": ("the time for this call ran out", "Call again, if need be with a longer timeout_s."),
+            "pending": ("the batch answered before this reference was done",
+                "Make the same call again: what is done is kept and the rest continues."),
+        },
+        (Code.STORE_ERROR, Disposition.CONFIGURE): {
+            "not_writable": ("the folder cannot be written", "Choose another folder with --store or DOIGET_STORE."),
+            "disk_full": ("the disk is full or a size limit was reached",
+                "Free some space, then call again; nothing was lost."),
+            "locked": ("another doiget process holds the lock for too long",
+                "Wait for the other process or end it, then call again."),
+            "newer_schema": ("the record was written by a newer doiget",
+                "Use the newer doiget.pyz; this one only reads such records."),
+            "log_unwritable": ("the provenance log cannot be written, so nothing was fetched",
+                "Name a writable file in DOIGET_ACCESS_LOG; `doiget doctor` says what is wrong."),
+        },
+        (Code.INTERNAL_ERROR, Disposition.GIVE_UP): {
+            "bug": ("doiget made a mistake", "Report it with the id; stderr has the details when DOIGET_LOG=debug."),
+        },
+    }.items()
+    for name, (meaning, hint) in rows.items()
 }  # fmt: skip
 
 
@@ -262,13 +236,7 @@ class DoigetError(Exception):
     """
 
     def __init__(
-        self,
-        reason: str,
-        message: str = "",
-        *,
-        hint: str = "",
-        retry_after_s: float | None = None,
-        **extra: Any,
+        self, reason: str, message: str = "", *, hint: str = "", retry_after_s: float | None = None, **extra: Any
     ) -> None:
         spec = REASONS[reason]
         super().__init__(reason, message)
@@ -297,13 +265,8 @@ def answer_of_error(error: DoigetError, ref: str | None = None) -> dict[str, Any
         body["retry_after_s"] = max(1, math.ceil(error.retry_after_s or DEFAULT_RETRY_S))
     if error.extra.get("attempts"):
         body["attempts"] = error.extra["attempts"]
-    answer: dict[str, Any] = {"ok": False}
-    shown = error.extra.get("ref") or ref
-    if shown:
-        answer["ref"] = shown
-    if error.extra.get("metadata_path"):
-        answer["metadata_path"] = error.extra["metadata_path"]
-    return {**answer, "error": body}
+    shown = {"ref": error.extra.get("ref") or ref, "metadata_path": error.extra.get("metadata_path")}
+    return {"ok": False, **{name: value for name, value in shown.items() if value}, "error": body}
 
 
 # ############################################################################
@@ -820,10 +783,13 @@ MAX_ABSTRACT: Final = 5000
 MAX_RAW: Final = 200_000  # characters of one field looked at; an abstract in MathML is many times its text
 MAX_ROUNDS: Final = 50
 _PARAGRAPH: Final = "\u2029"
+_has_to_clean: Final = re.compile(r"[^ -~]|[<&]|  |^ | $").search
 
 
 def clean_line(value: object, cap: int = MAX_LINE) -> str | None:
     """Turn any value into one clean line of at most `cap` characters; None when nothing is left ("0" is something)."""
+    if isinstance(value, str) and len(value) <= cap and not _has_to_clean(value):
+        return value or None  # as most values of records are
     text = " ".join(_plain_text(value).split())
     return _cut(text, cap) if text not in {"", "&NA;"} else None  # &NA; is one publisher's "not available"
 
@@ -1027,6 +993,12 @@ _NAME_PARTS: Final = (
 )  # fmt: skip
 
 
+#: Nothing that `make_author` would change: `Smith|J. M.`, `Smith|Martin L.`.
+_is_plain_person: Final = re.compile(
+    r"(?!Anon|None|Null|Unknown|Various)[A-Z][a-z]{3,}\|(?:(?!Prof)[A-Z][a-z]{2,}(?: [A-Z]\.?)?|[A-Z]\.?(?: [A-Z]\.?)*)"
+).fullmatch
+
+
 def _clean_name(value: object) -> str:
     return (clean_line(value, 300) or "").strip(" ,;")
 
@@ -1084,6 +1056,9 @@ def read_author(value: object) -> Author | None:
     if isinstance(value, Author | str):
         return value if isinstance(value, Author) else parse_name(value)
     raw = as_dict(value)
+    family, given = raw.get("family"), raw.get("given")
+    if isinstance(family, str) and isinstance(given, str) and len(raw) == 2 and _is_plain_person(f"{family}|{given}"):
+        return Author(family, given)  # as most people in records are
     return make_author(*(next((raw[name] for name in names if raw.get(name)), None) for names in _NAME_PARTS))
 
 
@@ -1107,8 +1082,6 @@ _DATES: Final = (
 
 def iso_date(year: object, month: object = None, day: object = None) -> str | None:
     """Render an ISO date as precise as its parts are valid; None without a plausible year."""
-    import datetime as dt
-
     y, m, d = (as_int(part) or 0 for part in (year, month, day))
     if y not in YEARS:
         return None
@@ -1289,14 +1262,10 @@ def unite_locations(locations: Sequence[Location]) -> tuple[Location, ...]:
     return tuple(location for location in united.values() if location.pdf_url or location.landing_page_url not in pages)
 
 
-_read_notices: Final = _each(
-    _part(Retraction, 1, status=_one_of(RETRACTION_STATUSES), notice_doi=clean_doi, date=parse_date)
-)
-_read_relations: Final = _each(_part(Relation, 2, kind=_slug))
-_read_locations: Final = _each(
-    _part(
-        Location, 1, pdf_url=clean_url, landing_page_url=clean_url, license=normalise_license, version=_one_of(VERSIONS)
-    )
+_read_notice: Final = _part(Retraction, 1, status=_one_of(RETRACTION_STATUSES), notice_doi=clean_doi, date=parse_date)
+_read_relation: Final = _part(Relation, 2, kind=_slug)
+_read_location: Final = _part(
+    Location, 1, pdf_url=clean_url, landing_page_url=clean_url, license=normalise_license, version=_one_of(VERSIONS)
 )
 #: How the fields of a work are cleaned, whoever says them.
 _CLEANERS: Final[Mapping[str, Callable[[object], Any]]] = {
@@ -1304,10 +1273,10 @@ _CLEANERS: Final[Mapping[str, Callable[[object], Any]]] = {
     "type": _slug, "authors": _each(read_author), "editors": _each(read_author), "date": parse_date,
     "pages": clean_pages, "abstract": clean_text, "doi": clean_doi, "arxiv_version": _at_least(1), "pmid": clean_pmid,
     "pmcid": clean_pmcid, "license": normalise_license, "url": clean_url,
-    "retraction": lambda value: gravest(_read_notices(value)),
-    "relations": lambda value: tuple(dict.fromkeys(_read_relations(value))), "cited_by_count": _at_least(0),
+    "retraction": lambda value: gravest(_each(_read_notice)(value)),
+    "relations": lambda value: tuple(dict.fromkeys(_each(_read_relation)(value))), "cited_by_count": _at_least(0),
     "isbn": _numbers(clean_isbn), "issn": _numbers(clean_issn), "oa_status": _one_of(OA_STATUSES),
-    "locations": lambda value: unite_locations(_read_locations(value)),
+    "locations": lambda value: unite_locations(_each(_read_location)(value)),
 }  # fmt: skip
 
 
@@ -1345,6 +1314,7 @@ class Setting(NamedTuple):
     default: str = ""
     choices: tuple[str, ...] = ()
     secret: bool = False
+    pattern: str = ""  # of a text
 
 
 #: Sources that take a key of the user's own, and publishers whose text mining terms need a yes.
@@ -1352,6 +1322,11 @@ KEYED_SOURCES: Final = ("openalex", "ncbi")
 TDM_SOURCES: Final = ("elsevier", "aps", "springer")
 SOURCE_POLICIES: Final = ("lenient", "strict")
 LOG_LEVELS: Final = ("debug", "info", "warning", "error")
+#: A key begins with a letter and is never the year alone.
+CITEKEY_TEMPLATE: Final = (
+    r"(?=.*\{(?:[Ff]amily|[Ww]ord)\})(?:[A-Za-z]|\{[Ff]amily\})"
+    r"(?:[A-Za-z0-9_:.-]|\{(?:[Ff]amily|[Ww]ord|year|yy)\}){0,40}"
+)
 
 #: Every setting there is (spec §10). docs/CONFIG.md is generated from this table.
 SETTINGS: Final[tuple[Setting, ...]] = (
@@ -1363,6 +1338,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("offline", "DOIGET_OFFLINE", "flag", "open no connection at all", "false"),
     Setting("timeout_s", "DOIGET_TIMEOUT_S", "seconds", "time for one fetch, retries included", "45"),
     Setting("access_log", "DOIGET_ACCESS_LOG", "path", "the provenance log", "access.log beside config.toml"),
+    Setting("citekey", "", "text", "how new citekeys are made, of {family} {Family} {year} {yy} {word} {Word} and "
+            "letters, digits, _:.-", "{family}{year}{word}", pattern=CITEKEY_TEMPLATE),
     Setting("log", "DOIGET_LOG", "choice", "how much is written to stderr", "info", LOG_LEVELS),
     Setting("log_format", "DOIGET_LOG_FORMAT", "choice", "form of the lines on stderr", "text", ("text", "json")),
     Setting("pyz_root", "DOIGET_PYZ_ROOT", "path",
@@ -1384,8 +1361,13 @@ ENV_ALIASES: Final[Mapping[str, tuple[str, ...]]] = {
     "network.no_proxy": ("NO_PROXY", "no_proxy"),
     "network.ca_file": ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"),
 }
-#: Keys an administrator's policy file may pin.
-POLICY_KEYS: Final = ("source_policy", "offline", "tools", "hosts", "proxy", "ca_file", "store", "access_log")
+#: What an administrator's policy file may pin: settings by their keys, and two lists of its own.
+POLICY_KEYS: Final[Mapping[str, str]] = {
+    "source_policy": "source_policy", "offline": "offline", "store": "store", "access_log": "access_log",
+    "proxy": "network.proxy", "ca_file": "network.ca_file", "tools": "", "hosts": "",
+}  # fmt: skip
+_STRICTEST: Final[dict[str, Any]] = {"source_policy": "strict", "offline": True}
+_FLAG_WORDS: Final = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
 MAX_TIMEOUT_S: Final = 3600.0
 #: Stands for a folder that cannot exist: writing below it fails with a clear error, reading finds nothing.
 NOWHERE: Final = Path(os.devnull) / "doiget"
@@ -1410,32 +1392,26 @@ class Config:
 
     @property
     def store(self) -> Path:
-        """Folder of PDFs and records."""
         return Path(self.values["store"])
 
     @property
     def access_log(self) -> Path:
-        """Path of the provenance log."""
         return Path(self.values["access_log"])
 
     @property
     def email(self) -> str:
-        """The user's address, or empty."""
         return self.text("email")
 
     @property
     def offline(self) -> bool:
-        """Whether no socket may be opened."""
         return bool(self.values["offline"])
 
     @property
     def is_strict(self) -> bool:
-        """Whether only built-in hosts may be contacted."""
         return bool(self.values["source_policy"] == "strict")
 
     @property
     def timeout_s(self) -> float:
-        """Seconds one fetch may take, retries included."""
         return float(self.values["timeout_s"])
 
     def tdm_enabled(self, name: str) -> bool:
@@ -1443,26 +1419,25 @@ class Config:
         return bool(self.values.get(f"keys.{name}") and self.values.get(f"agree_tdm.{name}"))
 
 
-def is_unset(value: str | None) -> bool:
-    """Say whether a variable is absent, blank, or an unfilled placeholder such as `${user_config.email}`."""
-    return value is None or not value.strip() or value.strip().startswith("${")
+def is_unset(value: object) -> bool:
+    """Say whether a value is absent, blank, or an unfilled placeholder such as `${user_config.email}`."""
+    return value is None or (isinstance(value, str) and (not value.strip() or value.strip().startswith("${")))
 
 
 def env_value(name: str) -> str | None:
     """Return an environment variable, None when it counts as unset."""
-    value = os.environ.get(name)
-    return None if is_unset(value) else str(value).strip()
+    value = os.environ.get(name, "").strip()
+    return None if is_unset(value) else value
 
 
 def user_folder(kind: str) -> Path:
     """Return doiget's `config` or `cache` folder of this user; NOWHERE where no home folder is known."""
     import platformdirs
 
-    if "HOME" in os.environ and not os.environ["HOME"].strip():
+    if not os.environ.get("HOME", "set").strip():
         del os.environ["HOME"]  # blank means unset: the password database decides
-    find = platformdirs.user_config_path if kind == "config" else platformdirs.user_cache_path
     try:
-        path = find("doiget", appauthor=False)
+        path: Path = getattr(platformdirs, f"user_{kind}_path")("doiget", appauthor=False)
     except RuntimeError:  # a user without a name or a home
         return NOWHERE
     return path if path.is_absolute() else NOWHERE
@@ -1475,48 +1450,29 @@ def policy_path() -> Path:
     return Path("/etc/doiget/policy.toml")
 
 
-def parse_setting(setting: Setting, value: object) -> Any:
+def parse_setting(setting: Setting, value: object, origin: str = "") -> Any:
     """Turn a configured value into its type; raises INVALID_ARGUMENT (schema) naming the setting, never the value."""
+    text = str(value).strip()
     if setting.kind == "flag":
-        return _parse_flag(setting, value)
-    if setting.kind == "seconds":
-        return _parse_seconds(setting, value)
-    if not isinstance(value, str) or not value.strip():
-        raise DoigetError("schema", f"The setting {setting.key} must be a text.")
-    text = value.strip()
-    if not is_text(text):
-        raise DoigetError("schema", f"The setting {setting.key} is no valid text.")
-    if setting.kind == "choice" and text.lower() not in setting.choices:
-        raise DoigetError("schema", f"The setting {setting.key} must be one of: {', '.join(setting.choices)}.")
-    if setting.kind == "choice":
-        return text.lower()
-    return expand_path(text) if setting.kind == "path" else text
-
-
-def is_text(value: str) -> bool:
-    """Say whether a string can be written as UTF-8: bytes of another encoding arrive as lone surrogates."""
-    return not any("\ud800" <= char <= "\udfff" for char in value)
-
-
-def _parse_flag(setting: Setting, value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    word = str(value).strip().lower()
-    if word in {"1", "true", "yes", "on"}:
-        return True
-    if word in {"0", "false", "no", "off"}:
-        return False
-    raise DoigetError("schema", f"The setting {setting.key} must be true or false.")
-
-
-def _parse_seconds(setting: Setting, value: object) -> float:
-    try:
-        seconds = float(str(value))
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds <= MAX_TIMEOUT_S:
-        raise DoigetError("schema", f"The setting {setting.key} must be a number of seconds up to {MAX_TIMEOUT_S:.0f}.")
-    return seconds
+        wanted = "true or false"
+        if (flag := _FLAG_WORDS.get(text.lower())) is not None:
+            return flag
+    elif setting.kind == "seconds":
+        wanted = f"a number of seconds up to {MAX_TIMEOUT_S:.0f}"
+        with suppress(ValueError):
+            if 0 < (seconds := float(text)) <= MAX_TIMEOUT_S:
+                return seconds
+    elif not isinstance(value, str) or not text or re.search("[\ud800-\udfff]", text):
+        wanted = "a text in UTF-8"  # bytes of another encoding arrive as lone surrogates
+    elif setting.kind == "choice":
+        wanted = f"one of: {', '.join(setting.choices)}"
+        if text.lower() in setting.choices:
+            return text.lower()
+    elif setting.pattern and not re.fullmatch(setting.pattern, text):
+        wanted = f"of the right form: {setting.help}"
+    else:
+        return expand_path(text) if setting.kind == "path" else text
+    raise DoigetError("schema", f"The setting {setting.key} must be {wanted}{origin and f' (set by {origin})'}.")
 
 
 def expand_path(text: str) -> str:
@@ -1541,18 +1497,6 @@ def load_toml(path: Path) -> dict[str, Any]:
         raise DoigetError("schema", f"{path} is not valid TOML{f' ({where[0]})' if where else ''}.") from None
 
 
-def flatten_settings(data: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Turn nested TOML tables into dotted keys; returns values of known keys and a warning for each unknown one."""
-    flat: dict[str, Any] = {}
-    for key, value in data.items():
-        if isinstance(value, dict):
-            flat.update({f"{key}.{inner}": item for inner, item in value.items()})
-        else:
-            flat[key] = value
-    known = {key: value for key, value in flat.items() if key in SETTING_BY_KEY}
-    return known, [f"config.toml has an unknown key: {key}" for key in flat if key not in SETTING_BY_KEY]
-
-
 def load_policy(path: Path) -> tuple[dict[str, Any], str]:
     """Read an administrator's policy; returns its pins and, where it must not be trusted, what is wrong with it."""
     try:
@@ -1565,93 +1509,86 @@ def load_policy(path: Path) -> tuple[dict[str, Any], str]:
     if sys.platform != "win32" and (facts.st_mode & 0o022 or facts.st_uid not in {0, os.geteuid()}):
         return {}, f"{path} can be written by others"
     try:
-        policy = load_toml(path)
+        return {name: _parse_pin(path, name, value) for name, value in load_toml(path).items()}, ""
     except DoigetError as error:
         return {}, error.message.rstrip(".")
-    unknown = [key for key in policy if key not in POLICY_KEYS]
-    return (policy, "") if not unknown else ({}, f"{path} has an unknown key: {unknown[0]}")
+
+
+def _parse_pin(path: Path, name: str, value: object) -> Any:
+    if name not in POLICY_KEYS:
+        raise DoigetError("schema", f"{path} has an unknown key: {name}.")
+    if key := POLICY_KEYS[name]:
+        return parse_setting(SETTING_BY_KEY[key], value)
+    if not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
+        raise DoigetError("schema", f"The policy's {name} must be a list of texts.")
+    return value
 
 
 def load_config(arguments: Mapping[str, Any] | None = None, policy_file: Path | None = None) -> Config:
-    """Gather the settings from policy, arguments, environment and config.toml (spec §5, §10).
-
-    `arguments` maps setting keys to what the command line gave. Raises INVALID_ARGUMENT (schema).
-    """
-    config_dir, cache_dir = user_folder("config"), user_folder("cache")
-    in_file, warnings = flatten_settings(load_toml(config_dir / "config.toml"))
+    """Gather the settings of policy, command line, environment and config.toml (spec §10). Raises INVALID_ARGUMENT."""
+    in_file: dict[str, Any] = {}
+    for key, value in load_toml(user_folder("config") / "config.toml").items():
+        inner = {f"{key}.{name}": item for name, item in value.items()} if isinstance(value, dict) else {key: value}
+        in_file |= inner
+    warnings = [f"config.toml has an unknown key: {key}" for key in in_file if key not in SETTING_BY_KEY]
     policy, policy_error = load_policy(policy_file or policy_path())
     chosen = {s.key: _choose(s, list(_candidates(s, arguments or {}, in_file))) for s in SETTINGS}
+    # SECURITY: a policy can only tighten these two, so `offline = false` in it frees nobody.
+    pins = {POLICY_KEYS[name]: (pinned, "policy") for name, pinned in policy.items()}
+    chosen |= {key: pin for key, pin in pins.items() if key and pin[0] == _STRICTEST.get(key, pin[0])}
+    if "proxy" in policy:  # SECURITY: a pinned proxy is not gone around
+        chosen["network.no_proxy"] = ("", "policy")
     values = {key: value for key, (value, _) in chosen.items()}
-    origins = {key: origin for key, (_, origin) in chosen.items()}
-    _apply_defaults(values, origins, config_dir)
-    try:
-        _apply_policy(policy, values, origins)
-    except DoigetError as error:
-        policy_error = error.message
     if values["email"] and not is_real_email(values["email"]):
         warnings.append("The e-mail address is a placeholder or incomplete and is not used.")
         values["email"] = ""
-    warnings += _tdm_warnings(values)
-    return Config(values, origins, config_dir, cache_dir, tuple(warnings), "", policy, policy_error)
+    warnings += [
+        f"Text mining at {name} stays off: DOIGET_KEY_{name.upper()} and DOIGET_AGREE_TDM_{name.upper()}=1 go together."
+        for name in TDM_SOURCES
+        if bool(values[f"keys.{name}"]) != values[f"agree_tdm.{name}"]
+    ]
+    config = _with_folders(values, {key: origin for key, (_, origin) in chosen.items()})
+    return replace(config, warnings=tuple(warnings), policy=policy, policy_error=policy_error)
 
 
 def broken_config(error: DoigetError) -> Config:
     """Return defaults, shut off from the network, with what is wrong: for the commands that help to mend it."""
-    values = {s.key: _choose(s, [])[0] for s in SETTINGS} | {"source_policy": "strict", "offline": True}
-    origins = dict.fromkeys(values, "default")
-    config_dir, cache_dir = user_folder("config"), user_folder("cache")
-    _apply_defaults(values, origins, config_dir)
-    return Config(values, origins, config_dir, cache_dir, error=error.message)
+    values = {s.key: _choose(s, [])[0] for s in SETTINGS} | _STRICTEST
+    return replace(_with_folders(values, dict.fromkeys(values, "default")), error=error.message)
 
 
 def _candidates(
     setting: Setting, arguments: Mapping[str, Any], in_file: Mapping[str, Any]
 ) -> Iterator[tuple[Any, str]]:
     """Yield the values given for a setting with their origins, the strongest first."""
-    given = arguments.get(setting.key)
-    if given is not None and not (isinstance(given, str) and is_unset(given)):
-        yield _parse_from(setting, given, "argument"), "argument"
-    in_config = setting.key in in_file and not (
-        isinstance(in_file[setting.key], str) and is_unset(in_file[setting.key])
-    )
-    from_file = [(_parse_from(setting, in_file[setting.key], "config.toml"), "config.toml")] if in_config else []
+    shared = ENV_ALIASES.get(setting.key)
+    from_file = [(in_file.get(setting.key), "config.toml")]
+    variables = [(os.environ.get(name), name) for name in shared or (setting.env,)]
     # Proxy and CA variables serve every program; config.toml speaks to doiget alone, so it comes first (spec §10).
-    yield from from_file if setting.key in ENV_ALIASES else []
-    for name in ENV_ALIASES.get(setting.key, (setting.env,)):
-        value = env_value(name)
-        if value is not None:
-            yield _parse_from(setting, value, name), name
-    yield from from_file if setting.key not in ENV_ALIASES else []
-
-
-def _parse_from(setting: Setting, value: object, origin: str) -> Any:
-    try:
-        return parse_setting(setting, value)
-    except DoigetError as error:
-        raise DoigetError(error.reason, f"{error.message.rstrip('.')} (set by {origin}).") from None
+    given = from_file + variables if shared else variables + from_file
+    for value, origin in [(arguments.get(setting.key), "argument"), *given]:
+        if not is_unset(value):
+            yield parse_setting(setting, value, origin), origin
 
 
 def _choose(setting: Setting, candidates: Sequence[tuple[Any, str]]) -> tuple[Any, str]:
     """Pick the value in force: the strictest for policy and offline, else the strongest origin."""
-    strictest = {"source_policy": "strict", "offline": True}.get(setting.key)
     # SECURITY: an argument may tighten what the configuration says, never loosen it.
-    for value, origin in candidates:
-        if strictest is not None and value == strictest:
-            return value, origin
-    if candidates:
-        return candidates[0]
+    strictest = [found for found in candidates if found[0] == _STRICTEST.get(setting.key)]
     literal = setting.kind in {"flag", "seconds", "choice"}
-    return (parse_setting(setting, setting.default) if literal else ""), "default"
+    default = parse_setting(setting, setting.default) if literal else ""
+    return next(iter(strictest or candidates), (default, "default"))
 
 
-def _apply_defaults(values: dict[str, Any], origins: dict[str, str], config_dir: Path) -> None:
+def _with_folders(values: dict[str, Any], origins: dict[str, str]) -> Config:
+    """Make a Config, filling in where the store and the log are if nobody says."""
+    config_dir, cache_dir = user_folder("config"), user_folder("cache")
     values["store"] = values["store"] or expand_path("~/papers")
     if not values["access_log"]:
         fits = _is_creatable(config_dir)
-        values["access_log"] = str(
-            config_dir / "access.log" if fits else Path(values["store"]) / ".metadata" / "access.log"
-        )
+        values["access_log"] = str((config_dir if fits else Path(values["store"]) / ".metadata") / "access.log")
         origins["access_log"] = "default" if fits else "default (the config folder cannot be written)"
+    return Config(values, origins, config_dir, cache_dir)
 
 
 def _is_creatable(folder: Path) -> bool:
@@ -1660,31 +1597,6 @@ def _is_creatable(folder: Path) -> bool:
         if ancestor.exists():
             return ancestor.is_dir() and os.access(ancestor, os.W_OK | os.X_OK)
     return False
-
-
-def _apply_policy(policy: Mapping[str, Any], values: dict[str, Any], origins: dict[str, str]) -> None:
-    for name, wanted in policy.items():
-        key = {"proxy": "network.proxy", "ca_file": "network.ca_file"}.get(name, name)
-        if key in {"tools", "hosts"}:
-            if not (isinstance(wanted, list) and all(isinstance(item, str) for item in wanted)):
-                raise DoigetError("schema", f"The policy's {key} must be a list of texts.")
-            continue
-        pinned = parse_setting(SETTING_BY_KEY[key], wanted)
-        # SECURITY: a policy can only tighten these two, so `offline = false` frees nobody.
-        if key in {"source_policy", "offline"} and pinned not in {"strict", True}:
-            continue
-        values[key], origins[key] = pinned, "policy"
-        if key == "network.proxy":  # SECURITY: a pinned proxy is not gone around
-            values["network.no_proxy"], origins["network.no_proxy"] = "", "policy"
-
-
-def _tdm_warnings(values: Mapping[str, Any]) -> list[str]:
-    halves = {name: (bool(values[f"keys.{name}"]), bool(values[f"agree_tdm.{name}"])) for name in TDM_SOURCES}
-    return [
-        f"Text mining at {name} stays off: DOIGET_KEY_{name.upper()} and DOIGET_AGREE_TDM_{name.upper()}=1 go together."
-        for name, (key, agreed) in halves.items()
-        if key != agreed
-    ]
 
 
 def is_real_email(address: str) -> bool:
@@ -1712,35 +1624,25 @@ def redact(text: str) -> str:
 
 
 def save_setting(config: Config, key: str, value: str) -> Path:
-    """Write one setting into config.toml, keeping its comments and other lines. Empty text unsets it.
-
-    Raises INVALID_ARGUMENT (schema) for an unknown key or a bad value, STORE_ERROR.
-    """
+    """Write one setting into config.toml, keeping the rest; empty unsets it. Raises INVALID_ARGUMENT, STORE_ERROR."""
     setting = SETTING_BY_KEY.get(key)
     if setting is None or key == "pyz_root":
-        raise DoigetError(
-            "schema", f"There is no setting {key!r} for config.toml.", hint="`doiget config get` lists them."
-        )
+        hint = "`doiget config get` lists them."
+        raise DoigetError("schema", f"There is no setting {key!r} for config.toml.", hint=hint)
     path = config.config_dir / "config.toml"
-    parsed: Any = None
-    if not is_unset(value):
-        parsed = parse_setting(setting, value)
-        if key == "email" and not is_real_email(parsed):
-            raise DoigetError("schema", "That is no e-mail address an API would accept.")
-        parsed = value.strip() if setting.kind == "path" else parsed
+    parsed = None if is_unset(value) else parse_setting(setting, value)
+    if key == "email" and parsed and not is_real_email(parsed):
+        raise DoigetError("schema", "That is no e-mail address an API would accept.")
     load_toml(path)  # a file that cannot be read is not overwritten
     text = path.read_text("utf-8-sig") if path.exists() else ""
-    edited = edit_toml(text, key, parsed).encode("utf-8", "replace")
+    edited = edit_toml(text, key, value.strip() if parsed and setting.kind == "path" else parsed)
     make_folder(path.parent)
-    write_atomic(path, edited, mode=0o600)
+    write_atomic(path, edited.encode("utf-8", "replace"))
     return path
 
 
 def edit_toml(text: str, key: str, value: Any) -> str:
-    """Return TOML text with one (dotted) key set, or removed where value is None; the rest stays as it is.
-
-    Raises INVALID_ARGUMENT (schema) where that cannot be done.
-    """
+    """Return TOML text with a dotted key set, or removed where value is None. Raises INVALID_ARGUMENT (schema)."""
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
@@ -1753,9 +1655,8 @@ def edit_toml(text: str, key: str, value: Any) -> str:
             (document.setdefault(table, tomlkit.table()) if table else document)[name] = value
         return tomlkit.dumps(document)
     except (TOMLKitError, ValueError, TypeError, AttributeError):
-        raise DoigetError(
-            "schema", f"config.toml is written in a way doiget does not edit; change {key} by hand."
-        ) from None
+        message = f"config.toml is written in a way doiget does not edit; change {key} by hand."
+        raise DoigetError("schema", message) from None
 
 
 def toml_literal(value: Any) -> str:
@@ -1809,15 +1710,11 @@ def utc_now(seconds: float) -> str:
 
 def parse_utc(value: object) -> float | None:
     """Read ISO text or a TOML date-time back as seconds since 1970; None for anything else."""
-    import datetime as dt
-
-    try:
+    with suppress(ValueError, OverflowError):
         if isinstance(value, str):
             value = dt.datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
         if isinstance(value, dt.datetime):
             return (value if value.tzinfo else value.replace(tzinfo=dt.timezone.utc)).timestamp()
-    except (ValueError, OverflowError):
-        pass
     return None
 
 
@@ -1877,13 +1774,12 @@ def sync_file(fd: int) -> None:
 
 def sync_folder(path: Path) -> None:
     """Force a rename to the disk if possible. Failing is no failure: the rename is visible already."""
-    if os.name != "nt":
-        with suppress(OSError):
-            fd = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
+    with suppress(OSError):  # Windows opens no folder
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
 
 
 def replace_file(source: Path, target: Path) -> None:
@@ -1922,11 +1818,6 @@ def cut_file(fd: int, size: int) -> None:
     os.ftruncate(fd, size)
 
 
-def move_file(source: Path, target: Path) -> None:
-    """Rename a file within its folder. Raises OSError."""
-    source.rename(target)
-
-
 def remove_stale_parts(folder: Path) -> None:
     """Remove the parts that killed writers left in a folder an hour ago or earlier."""
     for name in list_names(folder):
@@ -1962,8 +1853,8 @@ class PartFile:
     def __exit__(self, *_: object) -> None:
         self.discard()
 
-    def write(self, data: bytes) -> None:
-        """Append bytes; raise STORE_ERROR (disk_full, not_writable)."""
+    def write(self, data: bytes) -> int:
+        """Append bytes, all of them; returns how many. Raise STORE_ERROR (disk_full, not_writable)."""
         with disk_errors("write", self.target):
             write_all(self._file.fileno(), data)
         self._digest.update(data)
@@ -1971,6 +1862,7 @@ class PartFile:
         if len(self.head) < PDF_HEAD_BYTES:
             self.head = (self.head + data[:PDF_HEAD_BYTES])[:PDF_HEAD_BYTES]
         self.tail = (self.tail + data[-PDF_HEAD_BYTES:])[-PDF_HEAD_BYTES:]
+        return len(data)
 
     def sha256(self) -> str:
         """Return the hex digest of what was written so far."""
@@ -2018,12 +1910,12 @@ def copy_file(source: Path, target: Path) -> None:
 
 def parse_toml(data: bytes) -> dict[str, Any]:
     """Parse TOML bytes (a BOM from an editor is fine); raise ValueError for anything that is not TOML."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
+    try:
+        import tomli as tomllib  # compiled: four times as fast
+    except ImportError:
+        import tomllib  # type: ignore[import-not-found, no-redef]
     # SECURITY: a key of many dotted parts costs the parser their square; 100 kB of them would keep it for minutes.
-    if re.search(rb"(?:\.[ \t]*[\"']?[\w-]{1,40}[\"']?[ \t]*){200}", data):
+    if data.count(b".") > 200 and re.search(rb"(?:\.[ \t]*[\"']?[\w-]{1,40}[\"']?[ \t]*){200}", data):
         raise ValueError("a key has too many parts")
     try:
         parsed: dict[str, Any] = tomllib.loads(data.decode("utf-8-sig"))
@@ -2065,10 +1957,7 @@ class HeldLock(ExitStack):
 
 
 def try_lock(path: Path) -> HeldLock | None:
-    """Take the lock named by a file, or return None while another process, thread or task holds it.
-
-    The folder is created if need be. Raises STORE_ERROR where no lock file can be made.
-    """
+    """Take the lock named by a file; None while another process, thread or task has it. Raises STORE_ERROR."""
     make_folder(path.parent)
     key, mine = (os.getpid(), os.path.normcase(path.absolute())), object()
     if _HELD_HERE.setdefault(key, mine) is not mine:  # setdefault is one step: no two callers both win
@@ -2184,48 +2073,40 @@ def _owner_host() -> str:
 
 
 def _load_owner(owner: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(load_bytes(owner, 4096) or b"{}")
-    except (ValueError, DoigetError):  # being written, or damaged: then only its age counts
-        return {}
-    return found if isinstance(found, dict) else {}
+    with suppress(ValueError, DoigetError):  # being written, or damaged: then only its age counts
+        if isinstance(found := json.loads(load_bytes(owner, 4096) or b"{}"), dict):
+            return found
+    return {}
 
 
 def _break_owner_file(owner: Path) -> bool:
     """Remove the owner file of a dead or silent holder; say whether the way is free."""
     found = _load_owner(owner)
-    dead = found.get("host") == _owner_host() and _is_process_dead(found.get("pid"))
     aside = owner.with_name(f".{owner.name}.{random_name()}.part")
-    try:
-        if not dead and not _is_expired(owner, aside):
+    with suppress(FileNotFoundError):
+        if not _is_dead_here(found) and not _is_expired(owner):
             return False
         owner.rename(aside)  # of several who break it, one gets it
         if _load_owner(aside).get("token") != found.get("token"):  # it changed hands since we looked: give it back
             aside.rename(owner)
             return False
-    except FileNotFoundError:
-        return True
-    return remove_file(aside)
+        return remove_file(aside)
+    return True
 
 
-def _is_expired(owner: Path, probe: Path) -> bool:
-    modified = owner.lstat().st_mtime
-    if abs(time.time() - modified) <= OWNER_EXPIRY_S:
-        return False
-    # The clock here may be far off: the file server's own clock, which dates a new file, has the last word.
-    os.close(os.open(probe, _NEW_FILE_FLAGS, 0o600))
-    now = probe.lstat().st_mtime
-    probe.unlink()
-    return now - modified > OWNER_EXPIRY_S
+def _is_expired(owner: Path) -> bool:
+    with PartFile(owner) as probe:  # dated by the file server's clock, as its owner file is: the clock here may be off
+        return probe.path.lstat().st_mtime - owner.lstat().st_mtime > OWNER_EXPIRY_S
 
 
-def _is_process_dead(pid: object) -> bool:
-    if sys.platform == "win32" or not isinstance(pid, int) or not 0 < pid < 1 << 31:
+def _is_dead_here(found: Mapping[str, Any]) -> bool:
+    pid = found.get("pid")
+    if sys.platform == "win32" or found.get("host") != _owner_host() or not isinstance(pid, int):
         return False  # os.kill is no question on Windows; there the file's age decides
     try:
         os.kill(pid, 0)
-    except OSError as exc:
-        return exc.errno == errno.ESRCH  # else it lives and belongs to someone else
+    except (OSError, OverflowError) as exc:
+        return isinstance(exc, ProcessLookupError)  # else it lives and belongs to someone else
     return False
 
 
@@ -2242,10 +2123,9 @@ class ErrorLog(NamedTuple):
         """Write one line, unless the level is too low or stderr is gone."""
         if LOG_LEVELS.index(level) < LOG_LEVELS.index(self.level):
             return
-        when, shown = utc_now(time.time()), redact(text)
-        as_json = json.dumps({"time": when, "level": level, "message": shown})
-        line = as_json if self.form == "json" else f"{when} {level}: {shown}"
-        with contextlib.suppress(OSError):
+        said = {"time": utc_now(time.time()), "level": level, "message": redact(text)}
+        line = json.dumps(said) if self.form == "json" else "{time} {level}: {message}".format_map(said)
+        with suppress(OSError):
             write_all(2, line.encode("utf-8", "backslashreplace") + b"\n")
 
 
@@ -2280,6 +2160,7 @@ def as_bug(error: BaseException) -> DoigetError:
 # next append removes. After a cut the chain goes on from the head: the gap stays.
 
 LOG_FORMAT: Final = "doiget-access-log"
+_OPENING: Final = f'{{"format":"{LOG_FORMAT}"'.encode()  # of every file of ours; a kill may have left less of it
 HEAD_FORMAT: Final = "doiget-access-log-head"
 LOG_VERSION: Final = 1
 MAX_LOG_BYTES: Final = 100_000_000
@@ -2303,8 +2184,7 @@ def is_foreign_log(path: Path) -> bool:
     if not is_regular_file(path):
         return False
     with disk_errors("read", path), path.open("rb") as file:
-        start = file.read(len(LOG_FORMAT) + 12)
-    return bool(start) and not start.startswith(f'{{"format":"{LOG_FORMAT}"'.encode())
+        return not _OPENING.startswith(file.read(len(_OPENING)))
 
 
 def line_hash(prev: str, line: Mapping[str, Any]) -> str:
@@ -2392,9 +2272,8 @@ class AccessLog:
             return file
         with file:
             self._last_line(file.fileno(), mend=True)
-        rotated = self._rotated()
-        number = int(rotated[-1].name.rpartition(".")[2]) + 1 if rotated else 1
-        move_file(self.path, self.path.with_name(f"{self.path.name}.{number}"))
+        number = next((int(path.suffix[1:]) + 1 for path in reversed(self._rotated())), 1)
+        replace_file(self.path, self.path.with_name(f"{self.path.name}.{number}"))
         return self._open()
 
     def _open(self) -> io.FileIO:
@@ -2402,10 +2281,8 @@ class AccessLog:
         if not _NOFOLLOW and self.path.is_symlink():
             raise OSError(errno.ELOOP, "symbolic link")
         file = open_append(self.path)
-        found = os.fstat(file.fileno())
-        opening = f'{{"format":"{LOG_FORMAT}"'.encode()  # or what a kill while it was written left of it
-        start = file.read(len(opening)) if stat.S_ISREG(found.st_mode) else b""
-        if not stat.S_ISREG(found.st_mode) or not opening.startswith(start):
+        is_plain = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+        if not is_plain or not _OPENING.startswith(file.read(len(_OPENING))):
             file.close()
             raise DoigetError("log_unwritable", f"{self.path} exists and is not a doiget log; it is left alone.")
         return file
@@ -2457,21 +2334,18 @@ class AccessLog:
 
     def _rotated(self) -> list[Path]:
         """List the earlier files, oldest first."""
-        pattern = re.compile(rf"{re.escape(self.path.name)}\.([1-9][0-9]{{0,8}})")
-        found = [(int(match[1]), name) for name in list_names(self.path.parent) if (match := pattern.fullmatch(name))]
-        return [self.path.with_name(name) for _, name in sorted(found)]
+        pattern = rf"{re.escape(self.path.name)}\.[1-9][0-9]{{0,8}}"
+        found = [self.path.with_name(name) for name in list_names(self.path.parent) if re.fullmatch(pattern, name)]
+        return sorted(found, key=lambda path: int(path.suffix[1:]))
 
     def _load_head(self) -> LogHead | None:
         """Read the head file; None where it is absent or empty. Raises log_unwritable for a foreign or damaged one."""
-        raw = load_bytes(self.head_path, 4096)
-        if not raw:
+        if not (raw := load_bytes(self.head_path, 4096)):
             return None
-        try:
+        with suppress(ValueError, TypeError, LookupError):
             found = json.loads(raw)
             if found["format"] == HEAD_FORMAT:
                 return LogHead(int(found["seq"]), str(found["hash"]))
-        except (ValueError, TypeError, LookupError):
-            pass
         raise DoigetError("log_unwritable", f"{self.head_path} exists and is not the head file of a doiget log.")
 
     def _save_head(self, head: LogHead, *, durable: bool = False) -> None:
@@ -2568,6 +2442,7 @@ CACHE_VERSION: Final = 1
 CACHE_TTL_S: Final = 7 * 86400
 CACHE_MISS_TTL_S: Final = 86400
 MAX_CACHE_ENTRY_BYTES: Final = 4_000_000
+CACHE_FOLDERS: Final = ("resolver", "graph/references", "graph/citations")
 _CLOCK_SLACK_S: Final = 300.0  # an entry from further in the future was dated by a wrong clock
 _CACHE_NAME: Final = r"[a-z]+_[a-z0-9._-]{1,120}\.toml"
 
@@ -2582,7 +2457,7 @@ class CacheHit:
 
 
 class Cache:
-    """The resolver's cache: one TOML file per asked ref in `folder` (docs/CACHE.md)."""
+    """A folder of the cache, the resolver's or a graph's: one TOML file per asked ref (docs/CACHE.md)."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -2593,11 +2468,14 @@ class Cache:
 
     def load(self, ref: Ref, now: float) -> CacheHit | None:
         """Look a ref up at the time `now` (seconds since 1970); None for what is unknown, damaged or foreign."""
-        data, fresh = _load_cached(self.path(ref), now)
-        if data.get("ref") != ref.canonical:
-            return None
+        data, fresh = self.load_content(ref, now)
         miss, resolved = _miss_of(data.get("miss")), _resolved_of(data.get("record"), stale=not fresh)
         return CacheHit(resolved, miss, fresh) if (miss is None) != (resolved is None) else None
+
+    def load_content(self, ref: Ref, now: float) -> tuple[dict[str, Any], bool]:
+        """Read an entry as it was saved and say whether it is fresh; empty for what is unknown, damaged or foreign."""
+        data, fresh = _load_cached(self.path(ref), now)
+        return (data, fresh) if data.get("ref") == ref.canonical else ({}, False)
 
     def save(self, asked: Ref, resolved: Resolved, now: float | None = None) -> bool:
         """Keep a record for 7 days; say whether it was written. What came from a cache or the store is not kept."""
@@ -2609,15 +2487,16 @@ class Cache:
             "warnings": list(resolved.warnings),
             "work": work_to_dict(resolved.work),
         }
-        return self._save(asked, CACHE_TTL_S, {"record": record}, now)
+        return self.save_content(asked, CACHE_TTL_S, {"record": record}, now)
 
     def save_miss(self, asked: Ref, reason: str, message: str, now: float | None = None) -> bool:
         """Keep for a day that a ref does not exist; any other failure may be over sooner and is not kept."""
         if REASONS[reason].code is not Code.NOT_FOUND:
             return False
-        return self._save(asked, CACHE_MISS_TTL_S, {"miss": {"reason": reason, "message": message}}, now)
+        return self.save_content(asked, CACHE_MISS_TTL_S, {"miss": {"reason": reason, "message": message}}, now)
 
-    def _save(self, asked: Ref, ttl_s: int, content: Mapping[str, Any], now: float | None) -> bool:
+    def save_content(self, asked: Ref, ttl_s: int, content: Mapping[str, Any], now: float | None = None) -> bool:
+        """Keep what is known under a ref for `ttl_s` seconds; say whether it was written."""
         fetched_at = utc_now(time.time() if now is None else now)
         head = {"version": CACHE_VERSION, "ref": asked.canonical, "fetched_at": fetched_at, "ttl_seconds": ttl_s}
         try:
@@ -2698,6 +2577,7 @@ def _resolved_of(value: object, *, stale: bool) -> Resolved | None:
 # passes its cap; every host is asked at its pace, over all doiget processes.
 
 MAX_HOPS: Final = 10
+REDIRECTS: Final = (301, 302, 303, 307, 308)
 MAX_API_BYTES: Final = 32 * 2**20
 MAX_PAGE_BYTES: Final = 2**20
 MAX_PDF_BYTES: Final = 200 * 10**6
@@ -2725,8 +2605,8 @@ class Api(NamedTuple):
     host: str
     purpose: str
     pace: Pace
+    terms: str
     pace_known: Pace | None = None
-    terms: str = ""
     needs: str = ""
 
 
@@ -2736,42 +2616,35 @@ OVERALL_PACE: Final = Pace("all", REQUESTS_PER_S, 1.25)
 
 #: The sources, in the order docs/SOURCES.md lists them. Paces from apis.md.
 APIS: Final[Mapping[str, Api]] = {
-    "crossref": Api(
-        "api.crossref.org", "metadata, relations and retractions of Crossref DOIs",
-        Pace("crossref", 5, 1.0, 1), Pace("crossref", 10, 1.0, 3),
-        "https://www.crossref.org/documentation/retrieve-metadata/rest-api/"),
-    "datacite": Api(
-        "api.datacite.org", "metadata of DataCite DOIs; of arXiv papers while arXiv throttles",
-        Pace("datacite", 3, 2.0, 2), Pace("datacite", 3, 1.0, 3), "https://support.datacite.org/docs/api"),
-    "arxiv": Api(
-        "export.arxiv.org", "metadata and PDFs of arXiv papers", ARXIV_PACE, None, "https://info.arxiv.org/help/api/tou.html"),
-    "openalex": Api(
-        "api.openalex.org", "open access locations; metadata while the agency is down",
-        Pace("openalex", 10, 1.0, 3), None, "https://docs.openalex.org/how-to-use-the-api/rate-limits-and-authentication"),
-    "unpaywall": Api(
-        "api.unpaywall.org", "open access locations of DOIs for which OpenAlex names none",
-        Pace("unpaywall", 5, 1.0, 2), None, "https://unpaywall.org/products/api", "email"),
-    "europepmc": Api(
-        "www.ebi.ac.uk", "metadata by PMID and PMCID; free copies in PubMed Central and Europe PMC",
-        Pace("europepmc", 3, 1.0, 2), None, "https://europepmc.org/RestfulWebService"),
-    "ncbi": Api(
-        "eutils.ncbi.nlm.nih.gov", "DOIs of PMIDs that Europe PMC does not answer for",
-        Pace("ncbi", 3, 1.0, 1), None, "https://www.ncbi.nlm.nih.gov/books/NBK25497/"),
-    "idconv": Api(
-        "pmc.ncbi.nlm.nih.gov", "DOIs of PMCIDs that Europe PMC does not answer for",
-        Pace("ncbi", 3, 1.0, 1), None, "https://pmc.ncbi.nlm.nih.gov/tools/id-converter-api/"),
-    "doi.org": Api(
-        "doi.org", "shortDOIs, the agency of a DOI, metadata from other agencies (JaLC, mEDRA, KISTI, …)",
-        Pace("doi.org", 5, 1.0, 2), None, "https://www.doi.org/the-identifier/resources/factsheets"),
-    "pmc": Api(
-        "pmc-oa-opendata.s3.amazonaws.com", "PDFs of the PMC open access collection",
-        Pace("pmc", 3, 1.0, 2), None, "https://pmc.ncbi.nlm.nih.gov/tools/pmcaws/"),
-    "zenodo": Api(
-        "zenodo.org", "files of Zenodo records", Pace("zenodo", 1, 1.0, 1), None, "https://developers.zenodo.org/"),
-    "figshare": Api(
-        "api.figshare.com", "files of figshare items", Pace("figshare", 1, 1.0, 1), None, "https://docs.figshare.com/"),
-    "osf": Api(
-        "api.osf.io", "files of OSF preprints and projects", Pace("osf", 1, 1.0, 1), None, "https://developer.osf.io/"),
+    "crossref": Api("api.crossref.org", "metadata, references, relations and retractions of Crossref DOIs",
+        Pace("crossref", 5, 1.0, 1), "https://www.crossref.org/documentation/retrieve-metadata/rest-api/",
+        Pace("crossref", 10, 1.0, 3)),
+    "datacite": Api("api.datacite.org", "metadata of DataCite DOIs; of arXiv papers while arXiv throttles",
+        Pace("datacite", 3, 2.0, 2), "https://support.datacite.org/docs/api", Pace("datacite", 3, 1.0, 3)),
+    "arxiv": Api("export.arxiv.org", "metadata and PDFs of arXiv papers",
+        ARXIV_PACE, "https://info.arxiv.org/help/api/tou.html"),
+    "openalex": Api("api.openalex.org",
+        "open access locations; citing and cited works; metadata while the agency is down",
+        Pace("openalex", 10, 1.0, 3), "https://docs.openalex.org/how-to-use-the-api/rate-limits-and-authentication"),
+    "unpaywall": Api("api.unpaywall.org", "open access locations of DOIs for which OpenAlex names none",
+        Pace("unpaywall", 5, 1.0, 2), "https://unpaywall.org/products/api", needs="email"),
+    "europepmc": Api("www.ebi.ac.uk", "metadata by PMID and PMCID; free copies in PubMed Central and Europe PMC",
+        Pace("europepmc", 3, 1.0, 2), "https://europepmc.org/RestfulWebService"),
+    "ncbi": Api("eutils.ncbi.nlm.nih.gov", "DOIs of PMIDs that Europe PMC does not answer for",
+        Pace("ncbi", 3, 1.0, 1), "https://www.ncbi.nlm.nih.gov/books/NBK25497/"),
+    "idconv": Api("pmc.ncbi.nlm.nih.gov", "DOIs of PMCIDs that Europe PMC does not answer for",
+        Pace("ncbi", 3, 1.0, 1), "https://pmc.ncbi.nlm.nih.gov/tools/id-converter-api/"),
+    "doi.org": Api("doi.org", "shortDOIs, the agency of a DOI, metadata from other agencies (JaLC, mEDRA, KISTI, …)",
+        Pace("doi.org", 5, 1.0, 2), "https://www.doi.org/the-identifier/resources/factsheets"),
+    "opencitations": Api("api.opencitations.net", "citing and cited works that OpenAlex does not know",
+        Pace("opencitations", 3, 1.0, 1), "https://opencitations.net/querying"),
+    "pmc": Api("pmc-oa-opendata.s3.amazonaws.com", "PDFs of the PMC open access collection",
+        Pace("pmc", 3, 1.0, 2), "https://pmc.ncbi.nlm.nih.gov/tools/pmcaws/"),
+    "zenodo": Api("zenodo.org", "files of Zenodo records", Pace("zenodo", 1, 1.0, 1), "https://developers.zenodo.org/"),
+    "figshare": Api("api.figshare.com", "files of figshare items",
+        Pace("figshare", 1, 1.0, 1), "https://docs.figshare.com/"),
+    "osf": Api("api.osf.io", "files of OSF preprints and projects",
+        Pace("osf", 1, 1.0, 1), "https://developer.osf.io/"),
 }  # fmt: skip
 #: Other agencies answer content negotiation themselves; doi.org sends us there.
 AGENCY_HOSTS: Final = (
@@ -2799,10 +2672,7 @@ CONTENT_HOSTS: Final = (
 STORAGE_PREFIXES: Final[tuple[tuple[str, str], ...]] = (
     ("storage.googleapis.com", "/plos-corpus-prod/"),
     ("s3-eu-west-1.amazonaws.com", "/pfigshare-u-files/"),
-    ("storage.googleapis.com", "/cos-osf-prod-files-us-east1/"),
-    ("storage.googleapis.com", "/cos-osf-prod-files-de-1/"),
-    ("storage.googleapis.com", "/cos-osf-prod-files-ca-1/"),
-    ("storage.googleapis.com", "/cos-osf-prod-files-au-1/"),
+    *(("storage.googleapis.com", f"/cos-osf-prod-files-{place}/") for place in ("us-east1", "de-1", "ca-1", "au-1")),
     ("fjfsdata01prod.blob.core.windows.net", "/"),
     ("dfzljdn9uc3pi.cloudfront.net", "/"),
     ("d197for5662m48.cloudfront.net", "/"),
@@ -2821,16 +2691,8 @@ SHARED_SUFFIXES: Final = (
     "wordpress.com",
 )  # fmt: skip
 PRIVATE_SUFFIXES: Final = (
-    ".local",
-    ".internal",
-    ".localhost",
-    ".localdomain",
-    ".lan",
-    ".intranet",
-    ".home.arpa",
-    ".corp",
-    ".home",
-)
+    ".local", ".internal", ".localhost", ".localdomain", ".lan", ".intranet", ".home.arpa", ".corp", ".home",
+)  # fmt: skip
 
 
 # ---- Which hosts ----
@@ -2841,17 +2703,17 @@ def host_matches(host: str, pattern: str) -> bool:
     return host.endswith(pattern[1:]) if pattern.startswith("*.") else host == pattern
 
 
+def is_within(host: str, domains: Iterable[str]) -> bool:
+    """Say whether a host is one of some domains, or below one."""
+    return any(host == domain or host.endswith(f".{domain}") for domain in domains)
+
+
 def is_listed(host: str, path: str = "/", *, redirect: bool = False) -> bool:
     """Say whether the built-in list allows a host: its own name, a subdomain pattern, or storage behind a redirect."""
     if host in RESOLVER_HOSTS or any(host_matches(host, pattern) for pattern in CONTENT_HOSTS):
         return True
     inside = ".." not in urllib.parse.unquote(path).split("/")  # SECURITY: a prefix is no promise if it can be climbed
     return redirect and inside and any(host == name and path.startswith(prefix) for name, prefix in STORAGE_PREFIXES)
-
-
-def is_wall(host: str) -> bool:
-    """Say whether a host belongs to a service that keeps programs out."""
-    return any(host == wall or host.endswith("." + wall) for wall in WALL_HOSTS)
 
 
 def is_public_address(text: str) -> bool:
@@ -2863,23 +2725,21 @@ def is_public_address(text: str) -> bool:
     import ipaddress
 
     address = ipaddress.ip_address(text.partition("%")[0])
-    # What the tables of older Pythons do not know: documentation, protocol assignments, CGNAT, site-local.
-    extra = ("3fff::/20", "192.0.0.0/24", "100.64.0.0/10", "5f00::/16")
-    if any(address in network for network in map(ipaddress.ip_network, extra) if network.version == address.version):
-        return False
-    if address.is_multicast or not address.is_global or address.is_reserved or getattr(address, "is_site_local", False):
-        return False
-    if isinstance(address, ipaddress.IPv6Address):
-        carries_v4 = ("::/96", "::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32")
-        return not any(address in ipaddress.ip_network(network) for network in carries_v4)
-    return address not in ipaddress.ip_network("192.88.99.0/24")
+    special = address.is_multicast or address.is_reserved or getattr(address, "is_site_local", False)
+    # What the tables of older Pythons do not know (documentation, protocol assignments, CGNAT), and what carries IPv4.
+    refused = (
+        "3fff::/20 5f00::/16 192.0.0.0/24 192.88.99.0/24 100.64.0.0/10 "
+        "::/96 ::ffff:0:0/96 64:ff9b::/96 64:ff9b:1::/48 2002::/16 2001::/32"
+    )
+    inside = any(address in network for network in map(ipaddress.ip_network, refused.split()))
+    return address.is_global and not special and not inside
 
 
 def is_own_domain(name: str) -> bool:
     """Say whether the subdomains of a host belong to the same owner, as far as can be told without a suffix list."""
     # SECURITY: below these, and below `co.uk` and its like, anybody can have a name.
-    shared = any(name == suffix or name.endswith("." + suffix) for suffix in SHARED_SUFFIXES)
-    return "." in name and not shared and not re.fullmatch(r"(?:ac|co|com|edu|gov|net|or|org)\.[a-z]{2}", name)
+    shared = is_within(name, SHARED_SUFFIXES) or re.fullmatch(r"(?:ac|co|com|edu|gov|net|or|org)\.[a-z]{2}", name)
+    return "." in name and not shared
 
 
 def is_ip_literal(host: str) -> bool:
@@ -2888,10 +2748,28 @@ def is_ip_literal(host: str) -> bool:
 
 
 class Hop(NamedTuple):
-    """A URL that passed the gate."""
+    """A URL in httpx's form and its host as names are compared: lower case, without a final dot."""
 
     url: Any  # httpx.URL
     host: str
+
+    @property
+    def is_plain(self) -> bool:
+        # SECURITY: encrypted, on the standard port, and without user info that could disguise the host.
+        return self.url.scheme == "https" and self.url.port in {None, 443} and not self.url.userinfo
+
+
+def parse_hop(text: str, base: Any = None) -> Hop:
+    """Read an address, or the one a host at `base` redirects to. Raises CAPABILITY_DENIED (insecure_redirect)."""
+    import httpx
+
+    try:
+        url = base.join(text) if base else httpx.URL(text)
+        host = url.raw_host.decode("ascii").lower().rstrip(".")
+    except (httpx.InvalidURL, UnicodeError, ValueError, TypeError):
+        what = "The host redirects to a malformed address." if base else "The address of the copy is malformed."
+        raise DoigetError("insecure_redirect", what) from None
+    return Hop(url.copy_with(host=host) if host else url, host)
 
 
 def judge_url(text: str, *, named: frozenset[str] = frozenset(), strict: bool = True, redirect: bool = False) -> Hop:
@@ -2900,33 +2778,21 @@ def judge_url(text: str, *, named: frozenset[str] = frozenset(), strict: bool = 
     `named` holds the hosts an index named for this very work. Raises CAPABILITY_DENIED (insecure_redirect,
     private_address, host_not_allowed) or NO_OA_AVAILABLE (blocked_by_host for a bot wall).
     """
-    url, host = _split_host(text)
-    # SECURITY: encrypted, on the standard port, and without user info that could disguise the host.
-    if url.scheme != "https" or url.port not in {None, 443} or url.userinfo:
+    hop = parse_hop(text)
+    host = hop.host
+    if not hop.is_plain:
         raise DoigetError("insecure_redirect", f"Refused to continue to {host} over an unencrypted or odd address.")
     # SECURITY: names only; an address, a single label or a local suffix leads into somebody's network.
     if is_ip_literal(host) or "." not in host or host.endswith(PRIVATE_SUFFIXES):
         raise DoigetError("private_address", f"Refused to contact the local or private address {host}.")
-    if is_wall(host):
-        raise DoigetError(
-            "blocked_by_host", f"The host of the copy hands programs over to {host}, which keeps them out."
-        )
-    near_named = any(host == name or (redirect and is_own_domain(name) and host.endswith("." + name)) for name in named)
+    if is_within(host, WALL_HOSTS):
+        message = f"The host of the copy hands programs over to {host}, which keeps them out."
+        raise DoigetError("blocked_by_host", message)
+    near_named = host in named or (redirect and is_within(host, filter(is_own_domain, named)))
     # SECURITY: everything else needs a line in the list, or the word of an index.
-    if not (is_listed(host, url.path, redirect=redirect) or (near_named and not strict)):
+    if not (is_listed(host, hop.url.path, redirect=redirect) or (near_named and not strict)):
         raise DoigetError("host_not_allowed", f"The host {host} is not one doiget may contact.")
-    return Hop(url, host)
-
-
-def _split_host(text: str) -> tuple[Any, str]:
-    import httpx
-
-    try:
-        url = httpx.URL(text)
-        host = url.raw_host.decode("ascii").lower().rstrip(".")
-    except (httpx.InvalidURL, UnicodeError, ValueError, TypeError):
-        raise DoigetError("insecure_redirect", "The address of the copy is malformed.") from None
-    return (url.copy_with(host=host) if host else url), host
+    return hop
 
 
 def upgrade_to_https(url: str) -> str:
@@ -2962,49 +2828,36 @@ class Pacer:
         self.memory: dict[str, dict[str, Any]] = {}  # stands in where the folder cannot be written
         self.is_tidy = False
 
-    @contextlib.asynccontextmanager
-    async def turn(self, *paces: Pace) -> AsyncIterator[None]:
-        """Wait for a turn under all the paces, hold their places while the body runs.
-
-        Raises RATE_LIMITED (source_limit) at once when the turn would come after the deadline in force.
-        """
-        async with contextlib.AsyncExitStack() as held:
-            for pace in paces:
-                if pace.at_once:
-                    await held.enter_async_context(self.place(pace))
-            for pace in paces:
-                await self.wait_for_start(pace)
+    @asynccontextmanager
+    async def turn(self, pace: Pace) -> AsyncIterator[None]:
+        """Wait for a turn and hold a place while the body runs; raise source_limit at once if it comes too late."""
+        async with self.place(pace):
+            await self.wait_for_start(pace)
             yield
 
-    @contextlib.asynccontextmanager
+    @asynccontextmanager
     async def place(self, pace: Pace) -> AsyncIterator[None]:
-        """Hold one of the `at_once` places of a pace."""
+        """Hold one of the `at_once` places of a pace, which all processes share."""
         import anyio
 
-        limiter = self.limiters.setdefault(pace.name, anyio.CapacityLimiter(pace.at_once))
-        async with limiter:
-            lock = await self._free_place(pace)
-            try:
+        async with self.limiters.setdefault(pace.name, anyio.CapacityLimiter(pace.at_once or math.inf)):
+            with await self._free_place(pace):
                 yield
-            finally:
-                if lock is not None:
-                    lock.release()
 
-    async def _free_place(self, pace: Pace) -> Any:
-        """Take a place that no other process holds, waiting for one; None where locks cannot be kept."""
+    async def _free_place(self, pace: Pace) -> contextlib.AbstractContextManager[object]:
+        """Take a place that no other process holds, waiting for one."""
         import anyio
 
-        while True:
-            try:
+        with suppress(DoigetError):  # an unwritable cache folder: the places of this process still hold
+            while pace.at_once:
                 for number in range(pace.at_once):
-                    lock = try_lock(self.folder / f"{pace.name}.{number}.lock")
-                    if lock is not None:
+                    if lock := try_lock(self.folder / f"{pace.name}.{number}.lock"):
                         return lock
-            except DoigetError:
-                return None  # an unwritable cache folder: the places of this process still hold
-            await anyio.sleep(0.02 + random.random() * 0.03)  # noqa: S311 - jitter, not a secret
+                await anyio.sleep(0.02 + random.random() * 0.03)  # noqa: S311 - jitter, not a secret
+        return nullcontext()
 
     async def wait_for_start(self, pace: Pace) -> None:
+        """Wait until a request may begin under a pace."""
         import anyio
 
         start = self._reserve(pace, anyio.current_effective_deadline() - anyio.current_time())
@@ -3012,21 +2865,18 @@ class Pacer:
             await anyio.sleep(max(0.0, start - self.clock()))
         except BaseException:
             with self._state(pace.name) as state:  # cancelled: whoever comes next need not wait for it
-                state["starts"] = [t for t in state.get("starts", []) if t != start]
+                state["starts"] = [t for t in state["starts"] if t != start]
             raise
 
     def _reserve(self, pace: Pace, left_s: float = math.inf) -> float:
-        """Write down the next start under a pace and return its time (seconds since the epoch).
-
-        Raises RATE_LIMITED (source_limit), and writes nothing down, when it would come later than `left_s` from now.
-        """
+        """Note and return the next start under a pace; raise source_limit if it is later than `left_s` from now."""
         now = self.clock()
         latest = now + MAX_BACKOFF_S  # what lies beyond was written under another clock and is not believed
         with self._state(pace.name) as state:
-            starts = [t for t in state.get("starts", []) if now - pace.window_s < t <= latest]
-            not_before = state.get("not_before", 0.0)
-            nth_last = starts[-pace.starts] + pace.window_s if len(starts) >= pace.starts else 0.0
-            start: float = max(now, not_before if not_before <= latest else 0.0, nth_last, *starts[-1:])
+            starts = [t for t in state["starts"] if now - pace.window_s < t <= latest]
+            not_before = state["not_before"] if state["not_before"] <= latest else 0.0
+            nth_last = [starts[-pace.starts] + pace.window_s] if len(starts) >= pace.starts else []
+            start: float = max(now, not_before, *nth_last, *starts[-1:])
             wait = start - now
             if wait > left_s:
                 message = f"{pace.name} is busy: the next turn comes in {wait:.0f} s."
@@ -3037,61 +2887,47 @@ class Pacer:
     def arrived(self, pace: Pace) -> None:
         """Count a pace from now: the host has the request, later than it was let go here."""
         with self._state(pace.name) as state:
-            state["starts"] = [*state.get("starts", []), self.clock()][-pace.starts :]
+            state["starts"] = [*state["starts"], self.clock()][-pace.starts :]
 
     def block(self, pace: Pace, seconds: float) -> None:
         """Let nobody ask under this pace for some seconds: the host said so."""
-        now = self.clock()
+        latest = self.clock() + MAX_BACKOFF_S
         with self._state(pace.name) as state:
-            known = state.get("not_before", 0.0)
-            believed = known if known <= now + MAX_BACKOFF_S else 0.0
-            state["not_before"] = max(believed, now + min(seconds, MAX_BACKOFF_S))
+            known = state["not_before"]
+            state["not_before"] = max(known if known <= latest else 0.0, min(latest, self.clock() + seconds))
 
     def blocked_s(self, pace: Pace) -> float:
         """Return for how many seconds more a host wants to be left alone."""
         with self._state(pace.name) as state:
-            return max(0.0, float(state.get("not_before", 0.0)) - self.clock())
+            return max(0.0, float(state["not_before"]) - self.clock())
 
-    @contextlib.contextmanager
+    @contextmanager
     def _state(self, name: str) -> Iterator[dict[str, Any]]:
-        """Open the shared state of a pace for a change, under its lock.
-
-        Where the cache folder cannot be written, the pace of this process is kept at least.
-        """
-        with contextlib.ExitStack() as held:
+        """Open the state of a pace for a change: the shared one, or this process's where the cache is not writable."""
+        path = self.folder / f"{name}.json"
+        state = self.memory.setdefault(name, {"starts": [], "not_before": 0.0})
+        with ExitStack() as held:
             try:
                 held.enter_context(hold_lock(self.folder / f"{name}.lock", timeout_s=2.0))
             except DoigetError:
-                yield self.memory.setdefault(name, {})
+                yield state
                 return
             if not self.is_tidy:  # once is enough to clear away what killed processes left
                 self.is_tidy = True
                 remove_stale_parts(self.folder)
-            path = self.folder / f"{name}.json"
-            state = _load_pace(path) or self.memory.setdefault(name, {})
+            with suppress(OSError, ValueError, TypeError, LookupError):  # absent or damaged: what is known here counts
+                kept = json.loads(path.read_bytes())
+                state.update(starts=[float(t) for t in kept["starts"]], not_before=float(kept["not_before"]))
             yield state
-            self.memory[name] = state
-            with contextlib.suppress(DoigetError):  # a full disk: the copy in memory serves
+            with suppress(DoigetError):  # a full disk: the copy in memory serves
                 write_atomic(path, json.dumps(state).encode(), durable=False)
-
-
-def _load_pace(path: Path) -> dict[str, Any]:
-    try:
-        state = json.loads(path.read_bytes())
-        starts = [float(t) for t in state.get("starts", [])]
-        return {"starts": starts, "not_before": float(state.get("not_before", 0.0))}
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}  # absent or damaged: begin anew
 
 
 # ---- How connected ----
 
 
 def _ca_context(config: Config) -> ssl.SSLContext:
-    """Build the TLS context: the configured CA file, else the trust store of the operating system.
-
-    Raises NETWORK_ERROR (tls_untrusted) when the file is no usable PEM.
-    """
+    """Build the TLS context: of the configured CA file (tls_untrusted if it is none), else of the system's store."""
     import ssl
 
     path = config.text("network.ca_file")
@@ -3100,12 +2936,10 @@ def _ca_context(config: Config) -> ssl.SSLContext:
 
         return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # verifies host and chain; nothing below switches that off
-    if hasattr(ssl, "VERIFY_X509_STRICT"):
-        # Private CAs of TLS-inspecting proxies often lack the extensions strict mode wants (spec §10).
-        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    # Private CAs of TLS-inspecting proxies often lack the extensions strict mode wants (spec §10).
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     try:
-        is_folder = Path(path).is_dir()
-        context.load_verify_locations(cafile=None if is_folder else path, capath=path if is_folder else None)
+        context.load_verify_locations(**{"capath" if Path(path).is_dir() else "cafile": path})
     except OSError:  # ssl.SSLError is one
         origin = config.origins["network.ca_file"]
         raise DoigetError("tls_untrusted", f"The CA file named by {origin} cannot be read as PEM: {path}.") from None
@@ -3113,58 +2947,45 @@ def _ca_context(config: Config) -> ssl.SSLContext:
 
 
 def find_proxy(config: Config) -> tuple[str, str]:
-    """Return the proxy URL in force and who set it; empty for a direct connection.
-
-    Raises NETWORK_ERROR (proxy_blocked) for SOCKS, PAC and other kinds doiget does not speak.
-    """
+    """Return the proxy URL in force ("": direct) and who set it. Raises proxy_blocked for SOCKS, PAC and the like."""
     proxy, origin = config.text("network.proxy"), config.origins["network.proxy"]
     if not proxy and sys.platform in {"win32", "darwin"}:
-        import urllib.request
-
-        found = urllib.request.getproxies()
-        proxy, origin = (
-            next((p for p in (found.get("https"), found.get("all")) if not is_unset(p)), ""),
-            "operating system",
-        )
+        proxy, origin = _system_proxy(), "the operating system"
     if not proxy:
         return "", "direct"
     proxy = proxy if "://" in proxy else f"http://{proxy}"
-    scheme = proxy.partition("://")[0].lower()
-    if scheme not in {"http", "https"} or proxy.lower().endswith(".pac"):
-        kind = "PAC file" if proxy.lower().endswith(".pac") else f"{scheme} proxy"
-        raise DoigetError(
-            "proxy_blocked",
-            f"{origin} names a {kind}, which doiget does not speak.",
-            hint="Name an HTTP proxy in HTTPS_PROXY; a local helper can turn SOCKS or PAC into one.",
-        )
-    _check_proxy(proxy, origin)
-    return proxy, origin
+    is_pac = re.search(r"^pac\+|//[^/]+/.*\.(pac|dat)\b", proxy.lower())
+    kind = "PAC file" if is_pac else f"{proxy.partition('://')[0].lower()} proxy"
+    if kind not in {"http proxy", "https proxy"}:
+        hint = "Name an HTTP proxy in HTTPS_PROXY (a local helper can turn SOCKS or PAC into one), or set NO_PROXY=*."
+        raise DoigetError("proxy_blocked", f"{origin} names a {kind}, which doiget does not speak.", hint=hint)
+    with suppress(DoigetError):
+        if (hop := parse_hop(proxy)).host and (hop.url.port or 1) < 2**16:
+            return proxy, origin
+    hint = "Write http://user:password@host:port, odd characters of the password percent-encoded."
+    raise DoigetError("proxy_blocked", f"{origin} is not a proxy address doiget can read.", hint=hint)
 
 
-def _check_proxy(proxy: str, origin: str) -> None:
-    import httpx
+def _system_proxy() -> str:
+    """Return the proxy, or else the PAC file, of the settings of Windows; of macOS the proxy only."""
+    import urllib.request
 
-    try:
-        url = httpx.URL(proxy)
-        readable = bool(url.host) and (url.port or 1) < 2**16
-    except (httpx.InvalidURL, ValueError, UnicodeError):
-        readable = False
-    if not readable:
-        raise DoigetError(
-            "proxy_blocked",
-            f"{origin} is not a proxy address doiget can read.",
-            hint="Write http://user:password@host:port, odd characters of the password percent-encoded.",
-        )
+    found = urllib.request.getproxies()
+    named = next((text for kind in ("https", "all", "socks") if not is_unset(text := found.get(kind))), None)
+    if not named and sys.platform == "win32":
+        import winreg
+
+        place = r"Software\Microsoft\Windows\CurrentVersion\Internet Settings"
+        with suppress(OSError), winreg.OpenKey(winreg.HKEY_CURRENT_USER, place) as key:
+            named = f"pac+{winreg.QueryValueEx(key, 'AutoConfigURL')[0]}"
+    return named or ""
 
 
 def goes_direct(host: str, no_proxy: str) -> bool:
     """Say whether NO_PROXY exempts a host: names, .suffixes and `*`; networks match addresses, so never a name."""
-    for entry in re.split(r"[,\s]+", no_proxy.strip().lower()):
-        name = entry.partition("://")[2] or entry
-        name = re.sub(r":\d+$", "", name).lstrip("*").strip(".")
-        if entry == "*" or (name and (host == name or host.endswith("." + name))):
-            return True
-    return False
+    entries = re.split(r"[,\s]+", no_proxy.strip().lower())
+    names = (re.sub(r"^.*?://|:\d+$", "", entry).lstrip("*").strip(".") for entry in entries)
+    return "*" in entries or is_within(host, filter(None, names))
 
 
 async def look_up(host: str, port: int) -> list[str]:
@@ -3217,85 +3038,36 @@ def _direct_backend() -> Any:
                 *earlier, last = (await look_up(host, port))[:6]
             share = timeout / (len(earlier) + 1) if timeout else None
             for address in earlier:
-                with contextlib.suppress(httpcore.ConnectError, httpcore.ConnectTimeout):
+                with suppress(httpcore.ConnectError, httpcore.ConnectTimeout):
                     return await super().connect_tcp(address, port, share, local_address, socket_options)
             return await super().connect_tcp(last, port, share, local_address, socket_options)
 
     return CheckedBackend()
 
 
-def _body_of(stream: Any) -> Any:
-    """Wrap a stream of httpcore for httpx."""
-    import httpx
-
-    class Body(httpx.AsyncByteStream):
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            async for chunk in stream:
-                yield chunk
-
-        async def aclose(self) -> None:
-            await stream.aclose()
-
-    return Body()
-
-
 def _make_transport(context: ssl.SSLContext, proxy: str) -> Any:
-    """Join httpcore, which takes our network backend, to httpx, which takes our transport."""
+    """Make a transport of httpx, through the proxy or, if that is empty, to addresses that were checked."""
     import httpcore
     import httpx
 
-    class Transport(httpx.AsyncBaseTransport):
+    limits: dict[str, Any] = {"max_connections": 20, "max_keepalive_connections": 10, "keepalive_expiry": 10.0}
+    if proxy:
+        own = context if proxy.lower().startswith("https:") else None
+        through = httpx.Proxy(proxy, ssl_context=own)
+        return httpx.AsyncHTTPTransport(verify=context, proxy=through, limits=httpx.Limits(**limits))
+
+    class Direct(httpx.AsyncHTTPTransport):
         def __init__(self) -> None:
-            limits: dict[str, Any] = {
-                "ssl_context": context,
-                "max_connections": 20,
-                "max_keepalive_connections": 10,
-                "keepalive_expiry": 10.0,
-            }
-            if not proxy:
-                self.pool: Any = httpcore.AsyncConnectionPool(network_backend=_direct_backend(), **limits)
-                return
-            url = httpx.URL(proxy)
-            auth = (
-                (urllib.parse.unquote_to_bytes(url.username), urllib.parse.unquote_to_bytes(url.password))
-                if url.userinfo
-                else None
-            )
-            self.pool = httpcore.AsyncHTTPProxy(
-                str(url.copy_with(username=None, password=None)),
-                proxy_auth=auth,
-                network_backend=httpcore.AnyIOBackend(),
-                proxy_ssl_context=context if url.scheme == "https" else None,
-                **limits,
-            )
+            # SECURITY: httpx takes no network backend. Without its own constructor it has no pool but this one.
+            self._pool = httpcore.AsyncConnectionPool(context, network_backend=_direct_backend(), **limits)
 
-        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-            url = request.url
-            target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
-            reply = await self.pool.handle_async_request(
-                httpcore.Request(
-                    method=request.method,
-                    url=target,
-                    headers=request.headers.raw,
-                    content=request.stream,
-                    extensions=request.extensions,
-                )
-            )
-            return httpx.Response(
-                reply.status, headers=reply.headers, stream=_body_of(reply.stream), extensions=reply.extensions
-            )
-
-        async def aclose(self) -> None:
-            await self.pool.aclose()
-
-    return Transport()
+    return Direct()
 
 
 def translate_network_error(error: BaseException, host: str, proxy: str = "") -> DoigetError:
     """Turn any exception of the HTTP libraries into ours: the border of house rule 4."""
     import ssl
 
-    import httpcore
     import httpx
 
     chain: list[BaseException] = [error]
@@ -3303,36 +3075,32 @@ def translate_network_error(error: BaseException, host: str, proxy: str = "") ->
         chain.append(cause)
     if any(isinstance(item, ssl.SSLCertVerificationError) for item in chain):
         return DoigetError("tls_untrusted", f"certificate verify failed for {host}.")
-    timeouts = (httpcore.TimeoutException, httpx.TimeoutException, TimeoutError)
-    table: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Callable[[], DoigetError]], ...] = (
-        ((httpcore.ProxyError, httpx.ProxyError), lambda: _proxy_error(str(error), host)),
-        (timeouts, lambda: DoigetError("deadline", f"{host} did not answer in time.")),
-        ((httpcore.ConnectError, httpx.ConnectError, OSError), lambda: _unreachable(host, proxy)),
-        ((httpcore.RemoteProtocolError, httpx.RemoteProtocolError), lambda: _protocol_error(str(error), host)),
-        ((httpcore.NetworkError, httpx.NetworkError, httpcore.ProtocolError, httpx.ProtocolError),
-         lambda: DoigetError("reset", f"The connection to {host} broke.")),
-        (Exception, lambda: DoigetError("bad_body", f"{host} answered in a way doiget cannot read.")),
-    )  # fmt: skip
-    return next(make for kinds, make in table if isinstance(error, kinds))()
+    match error:
+        case httpx.ProxyError():
+            return _proxy_error(str(error), host, proxy)
+        case httpx.TimeoutException() | TimeoutError():
+            return DoigetError("deadline", f"{host} did not answer in time.")
+        case httpx.ConnectError() | OSError():  # through a proxy a failed connection is always one to the proxy
+            what = f"The proxy {proxy} does not answer." if proxy else f"{host} cannot be reached."
+            return DoigetError("unreachable", what)
+        case httpx.RemoteProtocolError():
+            return _protocol_error(str(error), host)
+        case httpx.NetworkError() | httpx.ProtocolError():
+            return DoigetError("reset", f"The connection to {host} broke.")
+        case _:
+            return DoigetError("bad_body", f"{host} answered in a way doiget cannot read.")
 
 
-def _unreachable(host: str, proxy: str) -> DoigetError:
-    """Name what does not answer: through a proxy a failed connection is always one to the proxy."""
-    return DoigetError("unreachable", f"The proxy {proxy} does not answer." if proxy else f"{host} cannot be reached.")
-
-
-def _proxy_error(text: str, host: str) -> DoigetError:
+def _proxy_error(text: str, host: str, proxy: str) -> DoigetError:
     """Tell the proxy's refusals apart; httpcore's text begins with the status it answered to CONNECT."""
     status = text[:3]
     if status == "407":
-        return DoigetError(
-            "proxy_auth", f"407 from the proxy: it wants a user name and password before it lets us to {host}."
-        )
+        name = re.sub(r".*[/@]", "", proxy.rstrip("/"))
+        return DoigetError("proxy_auth", f"407 from proxy {name}: it wants a user and password to let us to {host}.")
     if status in {"502", "503", "504"}:
         return DoigetError("unreachable", f"The proxy cannot reach {host} ({status}).")
-    return DoigetError(
-        "proxy_blocked", f"The proxy refused the connection to {host}{f' ({status})' if status.isdigit() else ''}."
-    )
+    shown = f" ({status})" if status.isdigit() else ""
+    return DoigetError("proxy_blocked", f"The proxy refused the connection to {host}{shown}.")
 
 
 def _protocol_error(text: str, host: str) -> DoigetError:
@@ -3399,15 +3167,10 @@ class Client:
         """Return the httpx client for a host: through the proxy or direct."""
         import httpx
 
-        if self._transport is not None:
-            if "given" not in self._http:
-                self._http["given"] = httpx.AsyncClient(transport=self._transport, trust_env=False)
-            return self._http["given"]
         proxy = self._proxy_for(host)
         if proxy not in self._http:
-            self._http[proxy] = httpx.AsyncClient(
-                transport=_make_transport(_ca_context(self.config), proxy), trust_env=False
-            )
+            transport = self._transport or _make_transport(_ca_context(self.config), proxy)
+            self._http[proxy] = httpx.AsyncClient(transport=transport, trust_env=False)
         return self._http[proxy]
 
     def _proxy_for(self, host: str) -> str:
@@ -3417,9 +3180,8 @@ class Client:
 
     def _check_allowed(self, host: str) -> None:
         if self.config.policy_error:
-            raise DoigetError(
-                "policy_file", f"The policy file is not usable, so nothing is fetched: {self.config.policy_error}."
-            )
+            message = f"The policy file is not usable, so nothing is fetched: {self.config.policy_error}."
+            raise DoigetError("policy_file", message)
         if self.config.offline:
             raise DoigetError("offline")
         pinned = self.config.policy.get("hosts")
@@ -3427,34 +3189,31 @@ class Client:
         if pinned is not None and not any(host_matches(host, str(pattern).lower()) for pattern in pinned):
             raise DoigetError("policy_file", f"The administrator's policy does not allow {host}.")
 
-    @contextlib.asynccontextmanager
-    async def _send(self, url: Any, host: str, headers: Mapping[str, str], paces: Sequence[Pace]) -> AsyncIterator[Any]:
+    @asynccontextmanager
+    async def _send(self, hop: Hop, headers: Mapping[str, str], pace: Pace) -> AsyncIterator[Any]:
         """Send one GET at its pace and yield the open httpx response; foreign exceptions become ours here."""
         import anyio
-        import httpcore
         import httpx
 
-        self._check_allowed(host)
-        http = self._connection(host)
-        timeout = httpx.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
+        self._check_allowed(hop.host)
+        http = self._connection(hop.host)
         # SECURITY: a fixed set of headers; httpx would add cookies, but none are ever kept.
         sent = {"User-Agent": f"doiget/{__version__}", "Accept-Encoding": "gzip, identity;q=0.5", **headers}
-        is_arxiv = ARXIV_PACE in paces
-        sent |= {"Connection": "close"} if is_arxiv else {}  # one connection over all processes (apis.md §3)
+        sent |= {"Connection": "close"} if pace is ARXIV_PACE else {}  # one connection over all processes (apis.md §3)
 
         async def on_event(name: str, info: Mapping[str, Any]) -> None:
             # The overall pace is kept where it shows: after connecting, right before the request goes out.
             if name == "http11.send_request_headers.started" and info["request"].method != b"CONNECT":
                 await self.pacer.wait_for_start(OVERALL_PACE)
 
-        async with self.pacer.turn(*paces):
+        async with self.pacer.turn(pace):
             if (begin := ON_TURN.get()) is not None:
                 begin()
-            extensions = {"timeout": timeout.as_dict(), "trace": on_event}
-            request = httpx.Request("GET", url, headers=sent, extensions=extensions)
+            timeout = httpx.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S).as_dict()
+            request = httpx.Request("GET", hop.url, headers=sent, extensions={"timeout": timeout, "trace": on_event})
             try:
                 response = await http.send(request, stream=True, follow_redirects=False)
-                if is_arxiv:
+                if pace is ARXIV_PACE:
                     self.pacer.arrived(ARXIV_PACE)
                 http.cookies.clear()
                 try:
@@ -3462,20 +3221,37 @@ class Client:
                 finally:
                     with anyio.move_on_after(1, shield=True):  # close the socket even when cancelled
                         await response.aclose()
-            except (
-                httpcore.TimeoutException,
-                httpcore.NetworkError,
-                httpcore.ProtocolError,
-                httpcore.ProxyError,
-                httpcore.UnsupportedProtocol,
-                httpcore.ConnectionNotAvailable,
-                httpx.HTTPError,
-                httpx.StreamError,
-                httpx.InvalidURL,
-                httpx.CookieConflict,
-                OSError,
-            ) as error:
-                raise translate_network_error(error, host, redact(self._proxy_for(host))) from None
+            except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, httpx.CookieConflict, OSError) as error:
+                raise translate_network_error(error, hop.host, redact(self._proxy_for(hop.host))) from None
+
+    @asynccontextmanager
+    async def _follow(
+        self, url: str, step: Callable[[str, int], tuple[Hop, Mapping[str, str], Pace]], *, redirects: bool = True
+    ) -> AsyncIterator[tuple[Any, str]]:
+        """Yield (response, host) of the first answer that is no redirect, or of the very first.
+
+        `step` judges each address (with its number) and names the headers and the pace to ask it with.
+        """
+        seen: set[str] = set()
+        for number in range(MAX_HOPS):
+            hop, headers, pace = step(url, number)
+            if str(hop.url) in seen:
+                break
+            seen.add(str(hop.url))
+            async with self._send(hop, headers, pace) as response:
+                location = response.headers.get("location")
+                if not (redirects and response.status_code in REDIRECTS and location):
+                    yield response, hop.host
+                    return
+                url = str(parse_hop(location, hop.url).url)
+        raise DoigetError("upstream_error", f"redirect loop at {host_of(url)}.", again=False)
+
+    def _slow_down(self, response: Any, host: str, pace: Pace) -> DoigetError:
+        """Leave a host alone for as long as it says, and say so."""
+        wait = retry_after_s(response.headers.get("retry-after"), self.pacer.clock())
+        self.pacer.block(pace, pace.backoff_s if wait is None else wait)
+        message = f"{host} asks us to slow down."
+        return DoigetError("source_limit", message, retry_after_s=wait, status=response.status_code)
 
     async def ask(
         self,
@@ -3499,8 +3275,9 @@ class Client:
             raise DoigetError("upstream_error", f"{api.host} refuses our requests (403).", retry_after_s=refused_s)
         if not patient and (wait := self.pacer.blocked_s(api.pace)) > api.pace.window_s:
             raise DoigetError("source_limit", f"{api.host} asked us to slow down.", retry_after_s=wait)
+        url = f"https://{api.host}{path}"
         return await self._retrying(
-            api.pace, lambda: self._ask_once(source, f"https://{api.host}{path}", hosts, headers or {}), patient=patient
+            api.pace, lambda: self._ask_once(source, url, hosts, headers or {}), patient=patient
         )
 
     def pace_of(self, source: str) -> Pace:
@@ -3509,7 +3286,9 @@ class Client:
         return api.pace_known if api.pace_known and self.config.email else api.pace
 
     async def _retrying(self, pace: Pace, once: Callable[[], Awaitable[T]], *, patient: bool = True) -> T:
-        """Repeat a request by the table of apis.md §10: growing waits with jitter, at most three more tries."""
+        """Repeat a request by the table of apis.md §10: growing waits within the deadline, three more tries at most."""
+        import anyio
+
         attempt = 0
         while True:
             try:
@@ -3521,76 +3300,70 @@ class Client:
                     raise
                 if not patient and (throttled or attempt):
                     raise
-                await self._back_off(error, (pace.backoff_s if throttled else 1.0) * 2**attempt)
+                wait = error.retry_after_s
+                if wait is None:
+                    jitter = 0.75 + random.random() / 2  # noqa: S311 - no secret
+                    wait = (pace.backoff_s if throttled else 1.0) * 2**attempt * jitter
+                if wait >= min(anyio.current_effective_deadline() - anyio.current_time(), MAX_BACKOFF_S):
+                    error.retry_after_s = wait if throttled else error.retry_after_s
+                    raise
+                await anyio.sleep(wait)
             attempt += 1
 
-    async def _back_off(self, error: DoigetError, default_s: float) -> None:
-        """Wait before the next try, or give the error up at once when the wait is longer than the time left."""
-        import anyio
-
-        wait = error.retry_after_s if error.retry_after_s is not None else default_s * (0.75 + random.random() / 2)  # noqa: S311 - jitter
-        left = anyio.current_effective_deadline() - anyio.current_time()
-        if wait >= min(left, MAX_BACKOFF_S):
-            if error.reason == "source_limit":
-                error.retry_after_s = wait
-            raise error
-        await anyio.sleep(wait)
-
     async def _ask_once(self, source: str, url: str, hosts: Sequence[str] | None, headers: Mapping[str, str]) -> Reply:
-        import httpx
-
         api = APIS[source]
-        for _ in range(MAX_HOPS):
-            target, host = _split_host(url)
-            # SECURITY: an API answers itself or sends us to a host we know it uses; anything else is in the way.
-            plain = target.scheme == "https" and target.port in {None, 443} and not target.userinfo
-            if not plain or host not in (hosts or (api.host,)):
-                raise DoigetError("intercepted", f"The request to {api.host} was sent on to another place ({host}).")
-            pace = self.pace_of(source) if host == api.host else Pace(f"host-{host}", 3, 1.0, 1)
-            # SECURITY: a key goes to its own source only, wherever that sends us.
-            headers = headers if host == api.host else {k: v for k, v in headers.items() if k != "Authorization"}
-            async with self._send(target, host, headers, [pace]) as response:
-                location = response.headers.get("location")
-                if hosts is not None and response.status_code in {301, 302, 303, 307, 308} and location:
-                    url = _join_url(target, location)
-                    continue
-                body = await self._read_all(response, host, MAX_API_BYTES)
-                keyed = "authorization" in {name.lower() for name in headers} or b"api_key=" in target.query
-                self._check_status(api, response, body, keyed=keyed)
-                names = httpx.Headers(response.headers)
-                return Reply(response.status_code, body, {k.lower(): v for k, v in names.items()}, str(target))
-        raise DoigetError("upstream_error", f"{api.host} redirects in a circle.", again=False)
 
-    def _check_status(self, api: Api, response: Any, body: bytes, *, keyed: bool) -> None:
+        def step(url: str, _: int) -> tuple[Hop, Mapping[str, str], Pace]:
+            hop = parse_hop(url)
+            # SECURITY: an API answers itself or sends us to a host we know it uses; anything else is in the way.
+            if not hop.is_plain or hop.host not in (hosts or (api.host,)):
+                message = f"The request to {api.host} was sent on to another place ({hop.host})."
+                raise DoigetError("intercepted", message)
+            if hop.host == api.host:
+                return hop, headers, self.pace_of(source)
+            # SECURITY: a key goes to its own source only, wherever that sends us.
+            open_headers = {name: value for name, value in headers.items() if name != "Authorization"}
+            return hop, open_headers, Pace(f"host-{hop.host}", 3, 1.0, 1)
+
+        async with self._follow(url, step, redirects=hosts is not None) as (response, host):
+            body = b"".join([chunk async for chunk in decoded_chunks(response, host, MAX_API_BYTES)])
+            self._check_status(api, response, body)
+            names = {name.lower(): value for name, value in response.headers.items()}
+            return Reply(response.status_code, body, names, str(response.request.url))
+
+    def _check_status(self, api: Api, response: Any, body: bytes) -> None:
         """Raise for the answers that mean "could not ask"; leave the others to the source's function."""
-        status = response.status_code
+        status, asked = response.status_code, response.request
         is_arxiv = api.pace is ARXIV_PACE
         told_to_wait = status == 429 or (status == 503 and (is_arxiv or "retry-after" in response.headers))
         if told_to_wait or (is_arxiv and (status == 406 or body[:20].startswith(b"Rate exceeded"))):
-            wait = retry_after_s(response.headers.get("retry-after"), self.pacer.clock())
-            self.pacer.block(api.pace, wait if wait is not None else api.pace.backoff_s)
-            if b"budget" in body[:500].lower():
-                raise DoigetError(
-                    "budget_spent", f"The free budget of {api.host} is used up.", retry_after_s=wait or 3600
-                )
-            raise DoigetError("source_limit", f"{api.host} asks us to slow down.", retry_after_s=wait)
-        if status == 401 or (status == 403 and keyed):
+            error = self._slow_down(response, api.host, api.pace)
+            if b"budget" not in body[:500].lower():
+                raise error
+            wait = error.retry_after_s or 3600
+            raise DoigetError("budget_spent", f"The free budget of {api.host} is used up.", retry_after_s=wait)
+        is_keyed = "authorization" in asked.headers or b"api_key=" in asked.url.query
+        if status == 401 or (status == 403 and is_keyed):
             raise DoigetError("unauthorized", f"{api.host} rejected the key.")
         if status == 403:
             self.blocked[api.host] = self.pacer.clock() + BLOCKED_S
+        if (
+            status in {400, 403}
+            and b"<html" in (page := body[:65536].lower())
+            and not any(m in page for m in WALL_MARKS)
+        ):
+            what = f"A web page refuses the request to {api.host} ({status}): a filter on the way, or the host itself."
+            raise DoigetError("intercepted", what, again=False)
+        if status == 403:
             raise DoigetError("upstream_error", f"{api.host} refuses our requests (403).", again=False)
         if status in {407, 511}:
             raise DoigetError("intercepted", f"A gateway wants a login before it lets us to {api.host}.")
         if status >= 500 or status == 408:
             raise DoigetError("upstream_error", f"{api.host} answered with an error of its own ({status}).")
 
-    async def _read_all(self, response: Any, host: str, cap: int) -> bytes:
-        """Read a body that must stay under `cap` bytes, on the wire and decoded."""
-        return b"".join([chunk async for chunk in decoded_chunks(response, host, cap)])
-
     # ---- copies ----
 
-    @contextlib.asynccontextmanager
+    @asynccontextmanager
     async def _open_copy(
         self, url: str, named: frozenset[str], accept: str, *, linked: bool = False
     ) -> AsyncIterator[tuple[Any, str]]:
@@ -3599,35 +3372,23 @@ class Client:
         A URL that was `linked` from a page of a named host is judged like a redirect from there.
         """
         headers = {"Accept": accept, "Accept-Encoding": "gzip;q=0.1, identity"}
-        seen: set[str] = set()
-        redirect = linked
-        for _ in range(MAX_HOPS):
-            hop = judge_url(url, named=named, strict=self.config.is_strict, redirect=redirect)
-            if str(hop.url) in seen:
-                break
-            seen.add(str(hop.url))
-            async with self._send(hop.url, hop.host, headers, [_pace_of_host(hop.host)]) as response:
-                location = response.headers.get("location")
-                if not (response.status_code in {301, 302, 303, 307, 308} and location):
-                    self._check_copy_status(response, hop.host)
-                    yield response, hop.host
-                    return
-                url = _join_url(hop.url, location)
-            redirect = True
-        raise DoigetError("upstream_error", f"redirect loop at {host_of(url)}.", again=False)
 
-    def _check_copy_status(self, response: Any, host: str) -> None:
-        status = response.status_code
-        if status == 429 or (status == 503 and response.headers.get("retry-after")):
-            wait = retry_after_s(response.headers.get("retry-after"), self.pacer.clock())
-            self.pacer.block(_pace_of_host(host), wait if wait is not None else _pace_of_host(host).backoff_s)
-            raise DoigetError("source_limit", f"{host} asks us to slow down.", retry_after_s=wait, status=status)
-        if status in {401, 402, 403, 451} or status == 202 or "x-amzn-waf-action" in response.headers:
-            raise DoigetError("blocked_by_host", f"{host} refuses programs ({status}).", status=status)
-        if status in {404, 410}:
-            raise DoigetError("not_a_pdf", f"The copy is gone from {host} ({status}).", status=status)
-        if status != 200:
-            raise DoigetError("upstream_error", f"{host} answered with an error of its own ({status}).", status=status)
+        def step(url: str, number: int) -> tuple[Hop, Mapping[str, str], Pace]:
+            hop = judge_url(url, named=named, strict=self.config.is_strict, redirect=linked or number > 0)
+            return hop, headers, _pace_of_host(hop.host)
+
+        async with self._follow(url, step) as (response, host):
+            status = response.status_code
+            if status == 429 or (status == 503 and response.headers.get("retry-after")):
+                raise self._slow_down(response, host, _pace_of_host(host))
+            if status in {202, 401, 402, 403, 451} or "x-amzn-waf-action" in response.headers:
+                raise DoigetError("blocked_by_host", f"{host} refuses programs ({status}).", status=status)
+            if status in {404, 410}:
+                raise DoigetError("not_a_pdf", f"The copy is gone from {host} ({status}).", status=status)
+            if status != 200:
+                message = f"{host} answered with an error of its own ({status})."
+                raise DoigetError("upstream_error", message, status=status)
+            yield response, host
 
     async def download(
         self, url: str, named: frozenset[str], new_part: Callable[[], PartFile], *, linked: bool = False
@@ -3637,9 +3398,8 @@ class Client:
         Raises NotAPdf for a body that is none, NO_OA_AVAILABLE (blocked_by_host, not_a_pdf), CAPABILITY_DENIED,
         RATE_LIMITED, NETWORK_ERROR, FETCH_TIMEOUT (deadline, also when the host stalls), STORE_ERROR.
         """
-        return await self._retrying(
-            _pace_of_host(host_of(url)), lambda: self._download_once(url, named, new_part, linked=linked)
-        )
+        pace = _pace_of_host(host_of(url))
+        return await self._retrying(pace, lambda: self._download_once(url, named, new_part, linked=linked))
 
     async def _download_once(
         self, url: str, named: frozenset[str], new_part: Callable[[], PartFile], *, linked: bool
@@ -3651,9 +3411,8 @@ class Client:
             chunks = decoded_chunks(response, host, MAX_PDF_BYTES)
             head = await _read_head(chunks, 1024)
             if b"%PDF-" not in head[:1024]:
-                page = (
-                    head + await _read_head(chunks, MAX_PAGE_BYTES - len(head)) if head.lstrip()[:1] == b"<" else head
-                )
+                is_page = head.lstrip()[:1] == b"<"
+                page = head + (await _read_head(chunks, MAX_PAGE_BYTES - len(head)) if is_page else b"")
                 raise NotAPdf(_why_not_a_pdf(page, host), str(response.request.url), page)
             part = new_part()
             try:
@@ -3679,19 +3438,10 @@ class Client:
 
 def _pace_of_host(host: str) -> Pace:
     """Return the pace of a host that serves copies: two connections, two requests a second (near apis.md §12)."""
-    if host == "arxiv.org" or host.endswith(".arxiv.org"):
+    if is_within(host, ["arxiv.org"]):
         return ARXIV_PACE
     known = next((api.pace for api in APIS.values() if api.host == host), None)
     return known or Pace(f"host-{host[:80]}", 2, 1.0, 2)  # one slow download must not hold up the others
-
-
-def _join_url(base: Any, location: str) -> str:
-    import httpx
-
-    try:
-        return str(base.join(location))
-    except (httpx.InvalidURL, ValueError, UnicodeError):
-        raise DoigetError("insecure_redirect", "The host redirects to a malformed address.") from None
 
 
 def retry_after_s(header: str | None, now: float) -> float | None:
@@ -3732,34 +3482,30 @@ class _Inflater:
     """Undo gzip or deflate in pieces of bounded size."""
 
     def __init__(self, host: str) -> None:
-        import zlib
-
         self.host = host
-        self.make: Callable[[int], Any] = zlib.decompressobj
-        self.error: type[Exception] = zlib.error
         self.engine: Any = None
-        self.is_gzip = False
         self.held = b""
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
+        import zlib
+
         data, self.held = self.held + chunk, b""
         if self.engine is None and len(data) < 2:  # the form shows in the first two bytes
             self.held = data
             return
         if self.engine is None:
-            self.is_gzip = data[:1] == b"\x1f"
             is_zlib = data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
-            self.engine = self.make(31 if self.is_gzip else 15 if is_zlib else -15)
+            self.engine = zlib.decompressobj(31 if data[:1] == b"\x1f" else 15 if is_zlib else -15)
         while True:
             if self.engine.eof:
-                if not (self.is_gzip and data[:1] == b"\x1f"):
+                if data[:1] != b"\x1f":
                     return
-                self.engine = self.make(31)  # a further member (RFC 1952)
+                self.engine = zlib.decompressobj(31)  # a further member (RFC 1952)
             try:
                 piece = self.engine.decompress(data, 2**18)
-            except self.error:
+            except zlib.error:
                 raise DoigetError("bad_body", f"The compressed answer of {self.host} is damaged.") from None
-            data = self.engine.unused_data if self.engine.eof else self.engine.unconsumed_tail
+            data = self.engine.unused_data or self.engine.unconsumed_tail
             if piece:
                 yield piece
             if not data and len(piece) < 2**18:  # a full piece may leave more inside the engine
@@ -3773,32 +3519,27 @@ class _Inflater:
 async def _read_head(chunks: AsyncIterator[bytes], size: int) -> bytes:
     """Collect at least `size` bytes if there are as many; what follows stays in the iterator."""
     head = b""
-    while len(head) < size:
-        try:
+    with suppress(StopAsyncIteration):
+        while len(head) < size:
             head += await chunks.__anext__()
-        except StopAsyncIteration:
-            break
     return head
 
 
 def _check_whole(part: PartFile, response: Any, host: str) -> None:
     """Refuse a body that may be cut: without a length or chunks nothing but the PDF's own end mark tells."""
-    measured = (
-        "content-length" in response.headers or "chunked" in response.headers.get("transfer-encoding", "").lower()
-    )
+    headers = response.headers
+    measured = "content-length" in headers or "chunked" in headers.get("transfer-encoding", "").lower()
     if not measured and b"%%EOF" not in part.tail:
-        raise DoigetError(
-            "bad_body", f"The file from {host} was cut short (no length was given, and its end is missing)."
-        )
+        message = f"The file from {host} was cut short (no length was given, and its end is missing)."
+        raise DoigetError("bad_body", message)
 
 
 def _why_not_a_pdf(page: bytes, host: str) -> DoigetError:
     """Tell a bot wall from an ordinary page in place of the PDF."""
     start = page[:65536].lower()
     if any(mark in start for mark in WALL_MARKS):
-        return DoigetError(
-            "blocked_by_host", f"{host} shows programs a challenge instead of the file (blocked by bot protection)."
-        )
+        message = f"{host} shows programs a challenge instead of the file (blocked by bot protection)."
+        return DoigetError("blocked_by_host", message)
     if not page.strip():
         return DoigetError("not_a_pdf", f"{host} sent nothing.")
     kind = "a web page" if page.lstrip()[:1] == b"<" else "something else"
@@ -4140,9 +3881,8 @@ def parse_datacite(data: object) -> Parsed | None:
 
 def _datacite_type(about: Mapping[str, Any]) -> str | None:
     """Name the type by resourceTypeGeneral; where that is only Text, by the registrar's own word."""
-    general, own, ris = (
-        as_text(dig(about, f"types.{name}")) or "" for name in ("resourceTypeGeneral", "resourceType", "ris")
-    )
+    paths = ("types.resourceTypeGeneral", "types.resourceType", "types.ris")
+    general, own, ris = (as_text(dig(about, path)) or "" for path in paths)
     if kebab(general) in _DATACITE_TYPES and not (general == "Image" and re.search("(?i)poster|slides", own)):
         return kebab(general)
     for text in (" ".join(own.split()), ris):
@@ -4401,15 +4141,14 @@ def parse_esummary(result: object, uid: str) -> Parsed | None:
     _mend_medline(values, kinds)
     ids = {as_text(part.get("idtype")): part.get("value") for part in dicts(raw, "articleids")}
     located = re.search(r"10\.\d{4,9}/\S+", as_text(raw.get("elocationid")) or "")
+    values["doi"] = clean_doi(ids.get("doi")) or (located and located[0])
     values |= {
-        "doi": clean_doi(ids.get("doi")) or (located and located[0]),
+        "pmid": uid,
         "pmcid": [ids.get("pmc"), ids.get("pmcid")],
+        "url": f"https://pubmed.ncbi.nlm.nih.gov/{uid}/",
     }
-    values |= {"pmid": uid, "url": f"https://pubmed.ncbi.nlm.nih.gov/{uid}/"}
     named = [(part.get("authtype"), part.get("name")) for part in dicts(raw, "authors")]
-    values["authors"] = [
-        {"literal": name} if kind == "CollectiveName" else medline_author(name) for kind, name in named
-    ]
+    values["authors"] = [{"literal": n} if kind == "CollectiveName" else medline_author(n) for kind, n in named]
     values["retraction"] = {"status": "retracted", "source": "pubmed"} if "retracted publication" in kinds else None
     return _parsed("PubMed", values)
 
@@ -4423,6 +4162,8 @@ CROSSREF_BATCH: Final = 40
 OPENALEX_BATCH: Final = 100
 OPENALEX_MAX_URL: Final = 3800  # proxies cap request lines at 4 KB (apis.md §5)
 ID_BATCH: Final = 100
+REJECTED: Final = (400, 414)  # of a batch: one of its ids is not to the API's taste, or they are too many
+GONE: Final = (404, 410)
 OPENALEX_FIELDS: Final = (
     "id,doi,ids,title,authorships,publication_year,publication_date,type,biblio,primary_location,best_oa_location,"
     "locations,open_access,is_retracted,cited_by_count,language,abstract_inverted_index"
@@ -4455,6 +4196,14 @@ async def ask_bisecting(
     return {**await ask_bisecting(items[:middle], ask), **await ask_bisecting(items[middle:], ask)}
 
 
+async def ask_side_by_side(
+    batches: Iterable[Sequence[str]], ask: Callable[[Sequence[str]], Awaitable[dict[str, Parsed] | None]]
+) -> Answers:
+    """Ask for several batches; what one of them could not ask is an error for its own refs."""
+    asked = {f"batch {i}": batch for i, batch in enumerate(batches)}
+    return _united(await gather({name: _later(ask_bisecting, batch, ask) for name, batch in asked.items()}), asked)
+
+
 async def gather(tasks: Mapping[str, Callable[[], Awaitable[Any]]]) -> dict[str, Any]:
     """Run coroutines side by side; a DoigetError of one is its result, so the others go on."""
     import anyio
@@ -4475,53 +4224,51 @@ async def gather(tasks: Mapping[str, Callable[[], Awaitable[Any]]]) -> dict[str,
     return results
 
 
-def _message(reply: Reply) -> object:
-    """Return the `message` of a Crossref answer."""
-    return as_dict(parse_json(reply.body)).get("message")
-
-
-async def crossref_work(client: Client, doi: str) -> Parsed | None:
-    """Ask Crossref for one DOI; an alias answers with the record of its prime DOI."""
-    reply = await client.ask("crossref", f"/works/{quote_doi(doi)}?{query_string(contact(client.config))}".rstrip("?"))
-    if reply.status == 200:
-        found = parse_crossref(_message(reply))
-        if found is None:  # status 200 and no work in it is no word of the registry
-            raise DoigetError("bad_body", f"{APIS['crossref'].host} sent something that is no record.")
-        return found
-    if reply.status == 410:
-        raise DoigetError("deleted", f"Crossref says that the record of {doi} was deleted.")
-    if reply.status in {400, 404}:
+async def ask_json(
+    client: Client,
+    source: str,
+    path: str,
+    params: Mapping[str, object] = {},
+    *,
+    missing: Container[int] = (),
+    **how: Any,
+) -> Any:
+    """Ask a source for JSON; None for a status that means a miss or a rejection, and only then."""
+    reply = await client.ask(source, f"{path}?{query_string(params)}".rstrip("?"), **how)
+    if reply.status in missing:
         return None
-    raise _unexpected("crossref", reply)
+    if reply.status != 200:
+        raise _unexpected(source, reply)
+    body = parse_json(reply.body)
+    return {} if body is None else body
 
 
-async def crossref_works(client: Client, dois: Sequence[str]) -> Answers:
-    """Ask Crossref for many DOIs, 40 a request. Aliases and DOIs with a comma stay out: ask for those singly."""
+def _unexpected(source: str, reply: Reply) -> DoigetError:
+    message = f"{APIS[source].host} gave an unexpected answer ({reply.status})."
+    return DoigetError("upstream_error", message, status=reply.status)
 
-    async def ask(batch: Sequence[str]) -> dict[str, Parsed] | None:
-        params = {"filter": ",".join(f"doi:{doi}" for doi in batch), "rows": len(batch), **contact(client.config)}
-        reply = await client.ask("crossref", f"/works?{query_string(params)}")
-        if reply.status in {400, 414}:
-            return None
-        if reply.status != 200:
-            raise _unexpected("crossref", reply)
-        return _keyed(_listed(_message(reply), "items", "crossref"), parse_crossref)
 
-    usable = [doi for doi in dois if "," not in doi]
-    batches = {f"batch {i}": batch for i, batch in enumerate(slices(usable, CROSSREF_BATCH))}
-    return _united(await gather({name: _later(ask_bisecting, batch, ask) for name, batch in batches.items()}), batches)
+def _no_record(source: str, what: str = "record") -> DoigetError:
+    """Make the error for a status of 200 with no word about what was asked: nothing is known to be missing."""
+    return DoigetError("bad_body", f"{APIS[source].host} sent something that is no {what}.")
+
+
+def _listed(body: object, path: str, source: str) -> list[Any]:
+    """Return the list at a path of an answer; raises bad_body where there is none."""
+    for name in path.split("."):
+        body = as_dict(body).get(name)
+    if not isinstance(body, list):
+        raise _no_record(source, "list of records")
+    return body
+
+
+def _keyed(items: Sequence[object], parse: Callable[[Any], Parsed | None]) -> dict[str, Parsed]:
+    """Parse items and key them by the DOI they carry."""
+    return {entry[0].doi: entry for entry in map(parse, items) if entry is not None and entry[0].doi}
 
 
 def _later(function: Callable[..., Awaitable[Any]], *args: Any) -> Callable[[], Awaitable[Any]]:
     return lambda: function(*args)
-
-
-def _listed(answer: object, name: str, source: str) -> list[Any]:
-    """Return the list of an answer. Raises bad_body where there is none: then nothing was said about any DOI."""
-    items = as_dict(answer).get(name)
-    if not isinstance(items, list):
-        raise DoigetError("bad_body", f"{APIS[source].host} sent something that is no list of records.")
-    return items
 
 
 def _united(results: Mapping[str, Any], asked: Mapping[str, Sequence[str]]) -> Answers:
@@ -4534,42 +4281,47 @@ def _united(results: Mapping[str, Any], asked: Mapping[str, Sequence[str]]) -> A
     return found
 
 
-def _keyed(items: Sequence[object], parse: Callable[[Any], Parsed | None]) -> dict[str, Parsed]:
-    """Parse items and key them by the DOI they carry."""
-    parsed = [parse(item) for item in items]
-    return {entry[0].doi: entry for entry in parsed if entry is not None and entry[0].doi}
+async def crossref_work(client: Client, doi: str) -> Parsed | None:
+    """Ask Crossref for one DOI; an alias answers with the record of its prime DOI."""
+    try:
+        path = f"/works/{quote_doi(doi)}"
+        body = await ask_json(client, "crossref", path, contact(client.config), missing=(400, 404))
+    except DoigetError as error:
+        if error.extra.get("status") == 410:
+            raise DoigetError("deleted", f"Crossref says that the record of {doi} was deleted.") from None
+        raise
+    found = parse_crossref(as_dict(body).get("message"))
+    if body is not None and found is None:
+        raise _no_record("crossref")
+    return found
 
 
-def _unexpected(source: str, reply: Reply) -> DoigetError:
-    return DoigetError("upstream_error", f"{APIS[source].host} gave an unexpected answer ({reply.status}).")
+async def crossref_works(client: Client, dois: Sequence[str]) -> Answers:
+    """Ask Crossref for many DOIs, 40 a request. Aliases and DOIs with a comma stay out: ask for those singly."""
+
+    async def ask(batch: Sequence[str]) -> dict[str, Parsed] | None:
+        params = {"filter": ",".join(f"doi:{doi}" for doi in batch), "rows": len(batch), **contact(client.config)}
+        body = await ask_json(client, "crossref", "/works", params, missing=REJECTED)
+        return None if body is None else _keyed(_listed(body, "message.items", "crossref"), parse_crossref)
+
+    return await ask_side_by_side(slices([doi for doi in dois if "," not in doi], CROSSREF_BATCH), ask)
 
 
 async def datacite_works(client: Client, dois: Sequence[str]) -> Answers:
-    """Ask DataCite for DOIs (arXiv's `10.48550/arxiv.…` included), 100 a request."""
+    """Ask DataCite for DOIs (arXiv's `10.48550/arxiv.…` included), 100 a request; for one singly."""
 
     async def ask(batch: Sequence[str]) -> dict[str, Parsed] | None:
-        params = {"ids": ",".join(batch), "page[size]": len(batch), "disable-facets": "true", **contact(client.config)}
-        reply = await client.ask("datacite", f"/dois?{query_string(params)}")
-        if reply.status in {400, 414}:
-            return None
-        if reply.status != 200:
-            raise _unexpected("datacite", reply)
-        return _keyed(_listed(parse_json(reply.body), "data", "datacite"), parse_datacite)
+        params: dict[str, object] = {**contact(client.config)}
+        if len(batch) == 1:
+            path = f"/dois/{quote_doi(batch[0])}"
+            body = await ask_json(client, "datacite", path, params, missing=(400, 404, 410))
+            return _keyed([as_dict(body).get("data")], parse_datacite)
+        params |= {"ids": ",".join(batch), "page[size]": len(batch), "disable-facets": "true"}
+        body = await ask_json(client, "datacite", "/dois", params, missing=REJECTED)
+        return None if body is None else _keyed(_listed(body, "data", "datacite"), parse_datacite)
 
-    singles = [doi for doi in dois if "," in doi] if len(dois) > 1 else list(dois)
-    batches = {
-        f"batch {i}": batch for i, batch in enumerate(slices([doi for doi in dois if doi not in singles], ID_BATCH))
-    }
-    tasks = {name: _later(ask_bisecting, batch, ask) for name, batch in batches.items()}
-    results = await gather(tasks | {doi: _later(_datacite_single, client, doi) for doi in singles})
-    return _united(results, batches | {doi: [doi] for doi in singles})
-
-
-async def _datacite_single(client: Client, doi: str) -> dict[str, Parsed]:
-    reply = await client.ask("datacite", f"/dois/{quote_doi(doi)}?{query_string(contact(client.config))}".rstrip("?"))
-    if reply.status not in {200, 400, 404, 410}:
-        raise _unexpected("datacite", reply)
-    return _keyed([as_dict(parse_json(reply.body)).get("data")], parse_datacite) if reply.status == 200 else {}
+    odd = [doi for doi in dois if "," in doi]
+    return await ask_side_by_side([*slices([doi for doi in dois if doi not in odd], ID_BATCH), *slices(odd, 1)], ask)
 
 
 async def arxiv_works(client: Client, refs: Sequence[Ref]) -> dict[str, Parsed]:
@@ -4579,17 +4331,16 @@ async def arxiv_works(client: Client, refs: Sequence[Ref]) -> dict[str, Parsed]:
     """
 
     async def ask(batch: Sequence[Ref]) -> dict[str, Parsed] | None:
-        ids = [ref.id + (f"v{ref.version}" if ref.version else "") for ref in batch]
-        reply = await client.ask(
-            "arxiv", f"/api/query?{query_string({'id_list': ','.join(ids), 'max_results': len(ids)})}", patient=False
-        )
-        if reply.status in {400, 414}:
+        ids = ",".join(ref.id + (f"v{ref.version}" if ref.version else "") for ref in batch)
+        query = query_string({"id_list": ids, "max_results": len(batch)})
+        reply = await client.ask("arxiv", f"/api/query?{query}", patient=False)
+        if reply.status in REJECTED:
             return None
         if reply.status != 200:
             raise _unexpected("arxiv", reply)
-        works = {(work.arxiv_id, work.arxiv_version): work for work in parse_arxiv_feed(reply.body)}
-        newest = {key[0]: work for key, work in sorted(works.items(), key=lambda item: item[0][1] or 0)}
-        named = {str(ref): works.get((ref.id, ref.version)) if ref.version else newest.get(ref.id) for ref in batch}
+        works = sorted(parse_arxiv_feed(reply.body), key=lambda work: work.arxiv_version or 0)
+        by_name = {(work.arxiv_id, version): work for work in works for version in (None, work.arxiv_version)}
+        named = {str(ref): by_name.get((ref.id, ref.version)) for ref in batch}
         return {ref: (work, []) for ref, work in named.items() if work is not None}
 
     found: dict[str, Parsed] = {}
@@ -4599,40 +4350,36 @@ async def arxiv_works(client: Client, refs: Sequence[Ref]) -> dict[str, Parsed]:
 
 
 async def openalex_works(client: Client, dois: Sequence[str]) -> Answers:
-    """Ask OpenAlex for open access locations (and metadata) of DOIs, up to 100 a request."""
+    """Ask OpenAlex for open copies (and metadata) of DOIs, 100 a request; for those with `,`, `|` or `+` singly."""
     odd = [doi for doi in dois if re.search(r"[,|+]", doi)]
 
     async def ask(batch: Sequence[str]) -> dict[str, Parsed] | None:
-        params = {
-            "filter": f"doi:{'|'.join(batch)}",
-            "per-page": len(batch),
-            "select": OPENALEX_FIELDS,
-            "include_xpac": "true",
-        }
-        reply = await client.ask("openalex", f"/works?{query_string(params)}", headers=_openalex_key(client.config))
-        if reply.status in {400, 414}:
-            return None
-        if reply.status != 200:
-            raise _unexpected("openalex", reply)
-        return _keyed(_listed(parse_json(reply.body), "results", "openalex"), parse_openalex)
+        params: dict[str, object] = {"select": OPENALEX_FIELDS}
+        headers = _openalex_key(client.config)
+        if batch[0] in odd:
+            path = f"/works/doi:{quote_doi(batch[0])}"
+            body = await ask_json(client, "openalex", path, params, missing=(400, 404), headers=headers)
+            if body is not None and not as_dict(body).get("id"):
+                raise _no_record("openalex")
+            return _keyed([body], parse_openalex)
+        params |= {"filter": f"doi:{'|'.join(batch)}", "per-page": len(batch), "include_xpac": "true"}
+        body = await ask_json(client, "openalex", "/works", params, missing=REJECTED, headers=headers)
+        return None if body is None else _keyed(_listed(body, "results", "openalex"), parse_openalex)
 
-    batches = {
-        f"batch {i}": batch for i, batch in enumerate(_slices_by_length([doi for doi in dois if doi not in odd]))
-    }
-    tasks = {name: _later(ask_bisecting, batch, ask) for name, batch in batches.items()}
-    results = await gather(tasks | {doi: _later(_openalex_single, client, doi) for doi in odd})
-    return _united(results, batches | {doi: [doi] for doi in odd})
+    return await ask_side_by_side([*_slices_by_length([doi for doi in dois if doi not in odd]), *slices(odd, 1)], ask)
 
 
-async def _openalex_single(client: Client, doi: str) -> dict[str, Parsed]:
-    path = f"/works/doi:{quote_doi(doi)}?{query_string({'select': OPENALEX_FIELDS})}"
-    reply = await client.ask("openalex", path, headers=_openalex_key(client.config))
-    if reply.status not in {200, 400, 404}:
-        raise _unexpected("openalex", reply)
-    body = as_dict(parse_json(reply.body)) if reply.status == 200 else {}
-    if reply.status == 200 and not body.get("id"):
-        raise DoigetError("bad_body", f"{APIS['openalex'].host} sent something that is no record.")
-    return _keyed([body], parse_openalex) if body else {}
+def _slices_by_length(dois: Sequence[str]) -> list[list[str]]:
+    """Cut DOIs into batches that fit OpenAlex's count and a proxy's request line."""
+    batches: list[list[str]] = [[]]
+    length = 0
+    for doi in dois:
+        length += (size := len(urllib.parse.quote(doi)) + 3)
+        if batches[-1] and (len(batches[-1]) >= OPENALEX_BATCH or length > OPENALEX_MAX_URL - 400):
+            batches.append([])
+            length = size
+        batches[-1].append(doi)
+    return [batch for batch in batches if batch]
 
 
 def _openalex_key(config: Config) -> dict[str, str]:
@@ -4640,32 +4387,18 @@ def _openalex_key(config: Config) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"} if key else {}  # in a header, so no log of addresses holds it
 
 
-def _slices_by_length(dois: Sequence[str]) -> list[list[str]]:
-    """Cut DOIs into batches that fit OpenAlex's count and a proxy's request line."""
-    batches: list[list[str]] = []
-    length = 0
-    for doi in dois:
-        size = len(urllib.parse.quote(doi)) + 3
-        if not batches or len(batches[-1]) >= OPENALEX_BATCH or length + size > OPENALEX_MAX_URL - 400:
-            batches.append([])
-            length = 0
-        batches[-1].append(doi)
-        length += size
-    return batches
-
-
 async def unpaywall_work(client: Client, doi: str) -> Parsed | None:
     """Ask Unpaywall for one DOI. Raises CAPABILITY_DENIED (source_not_enabled) without an address."""
     if not client.config.email:
         raise DoigetError("source_not_enabled", "Unpaywall needs your e-mail address (DOIGET_EMAIL).")
-    reply = await client.ask("unpaywall", f"/v2/{quote_doi(doi)}?{query_string(contact(client.config, 'email'))}")
-    if reply.status == 200:
-        return parse_unpaywall(parse_json(reply.body))
-    if reply.status == 404:
-        return None
-    if reply.status == 422:
-        raise DoigetError("source_not_enabled", "Unpaywall does not accept the e-mail address in DOIGET_EMAIL.")
-    raise _unexpected("unpaywall", reply)
+    path, who = f"/v2/{quote_doi(doi)}", contact(client.config, "email")
+    try:
+        return parse_unpaywall(await ask_json(client, "unpaywall", path, who, missing=(404,)))
+    except DoigetError as error:
+        if error.extra.get("status") == 422:
+            message = "Unpaywall does not accept the e-mail address in DOIGET_EMAIL."
+            raise DoigetError("source_not_enabled", message) from None
+        raise
 
 
 async def europepmc_works(client: Client, terms: Sequence[str]) -> list[Parsed]:
@@ -4673,11 +4406,10 @@ async def europepmc_works(client: Client, terms: Sequence[str]) -> list[Parsed]:
     found: list[Parsed] = []
     for batch in slices(terms, 40):
         params = {"query": " OR ".join(batch), "format": "json", "resultType": "core", "pageSize": len(batch) * 2}
-        reply = await client.ask("europepmc", f"/europepmc/webservices/rest/search?{query_string(params)}")
-        answer = as_dict(parse_json(reply.body)) if reply.status == 200 else {}
-        if reply.status != 200 or "errCode" in answer:  # errors arrive with status 200 too (apis.md §6)
-            raise _unexpected("europepmc", reply)
-        results = _listed(answer.get("resultList"), "result", "europepmc")
+        body = await ask_json(client, "europepmc", "/europepmc/webservices/rest/search", params)
+        if "errCode" in as_dict(body):  # errors arrive with status 200 too (apis.md §6)
+            raise DoigetError("upstream_error", f"{APIS['europepmc'].host} answered with an error of its own.")
+        results = _listed(body, "resultList.result", "europepmc")
         found += [entry for entry in map(parse_europepmc, results) if entry is not None]
     return found
 
@@ -4689,95 +4421,65 @@ async def medline_works(client: Client, refs: Sequence[Ref]) -> Answers:
         works = await europepmc_works(client, terms)
     except DoigetError as error:
         return await _ncbi_works(client, refs, error)
-    by_pmid = {f"pmid:{entry[0].pmid}": entry for entry in works if entry[0].pmid}
-    by_pmcid = {str(entry[0].pmcid): entry for entry in works if entry[0].pmcid}
-    found: Answers = {str(ref): entry for ref in refs if (entry := (by_pmid | by_pmcid).get(str(ref))) is not None}
+    by_ref = {f"pmid:{entry[0].pmid}": entry for entry in works} | {str(entry[0].pmcid): entry for entry in works}
+    found: Answers = {str(ref): by_ref[str(ref)] for ref in refs if str(ref) in by_ref}
     missing = [ref for ref in refs if str(ref) not in found]
-    if not missing:
-        return found
     try:
-        return {**found, **await _ncbi_works(client, missing, None)}
+        return found | (await _ncbi_works(client, missing, None) if missing else {})
     except DoigetError as error:
-        return {**found, **{str(ref): error for ref in missing}}
+        return found | {str(ref): error for ref in missing}
 
 
 async def _ncbi_works(client: Client, refs: Sequence[Ref], cause: DoigetError | None) -> Answers:
     """Ask NCBI: E-utilities for PMIDs, the id converter for PMCIDs."""
-    results = await gather(
-        {
-            "pmid": lambda: _esummary_works(client, [ref for ref in refs if ref.kind is RefKind.PMID]),
-            "pmcid": lambda: _idconv_works(client, [ref for ref in refs if ref.kind is RefKind.PMCID]),
-        }
-    )
-    if any(isinstance(part, DoigetError) for part in results.values()) and cause is not None:
+    pmids, pmcids = ([ref for ref in refs if ref.kind is kind] for kind in (RefKind.PMID, RefKind.PMCID))
+    tasks = {"pmid": _later(_esummary_works, client, pmids), "pmcid": _later(_idconv_works, client, pmcids)}
+    results = await gather(tasks)
+    if cause is not None and any(isinstance(part, DoigetError) for part in results.values()):
         raise cause
-    kinds = {"pmid": RefKind.PMID, "pmcid": RefKind.PMCID}
-    return _united(results, {name: [str(ref) for ref in refs if ref.kind is kind] for name, kind in kinds.items()})
+    return _united(results, {"pmid": [*map(str, pmids)], "pmcid": [*map(str, pmcids)]})
 
 
 async def _esummary_works(client: Client, refs: Sequence[Ref]) -> dict[str, Parsed]:
     found: dict[str, Parsed] = {}
+    key = client.config.text("keys.ncbi")
+    who = {"tool": "doiget", **contact(client.config, "email"), **({"api_key": key} if key else {})}
     for batch in slices(refs, ID_BATCH):
-        key = client.config.text("keys.ncbi")
-        params = {
-            "db": "pubmed",
-            "id": ",".join(ref.id for ref in batch),
-            "retmode": "json",
-            "tool": "doiget",
-            **contact(client.config, "email"),
-            **({"api_key": key} if key else {}),
-        }
-        reply = await client.ask("ncbi", f"/entrez/eutils/esummary.fcgi?{query_string(params)}")
-        if reply.status != 200:
-            raise _unexpected("ncbi", reply)
-        result = as_dict(parse_json(reply.body))
-        if not isinstance(result.get("result"), dict) and "esummaryresult" not in result:
-            raise DoigetError("bad_body", f"{APIS['ncbi'].host} sent something that is no list of records.")
-        entries = {str(ref): parse_esummary(result, ref.id) for ref in batch}
-        found.update({ref: entry for ref, entry in entries.items() if entry is not None})
+        params = {"db": "pubmed", "id": ",".join(ref.id for ref in batch), "retmode": "json", **who}
+        body = as_dict(await ask_json(client, "ncbi", "/entrez/eutils/esummary.fcgi", params))
+        if not isinstance(body.get("result"), dict) and "esummaryresult" not in body:
+            raise _no_record("ncbi", "list of records")
+        found |= {str(ref): entry for ref in batch if (entry := parse_esummary(body, ref.id))}
     return found
 
 
 async def _idconv_works(client: Client, refs: Sequence[Ref]) -> dict[str, Parsed]:
     found: dict[str, Parsed] = {}
     for batch in slices(refs, ID_BATCH):
-        params = {
-            "ids": ",".join(ref.id for ref in batch),
-            "format": "json",
-            "tool": "doiget",
-            **contact(client.config, "email"),
-        }
+        who = {"tool": "doiget", **contact(client.config, "email")}
+        params = {"ids": ",".join(ref.id for ref in batch), "format": "json", **who}
         reply = await client.ask("idconv", f"/tools/idconv/api/v1/articles/?{query_string(params)}")
         if reply.status not in {200, 400, 404}:
             raise _unexpected("idconv", reply)
         for record in map(as_dict, _listed(parse_json(reply.body), "records", "idconv")):
             pmcid, doi, pmid = (as_text(record.get(name)) for name in ("pmcid", "doi", "pmid"))
             if pmcid and (doi or pmid):
-                found[pmcid.upper()] = (
-                    Work(doi=parse_ref(doi).id if doi else None, pmid=pmid, pmcid=pmcid.upper()),
-                    [],
-                )
+                work = Work(doi=parse_ref(doi).id if doi else None, pmid=pmid, pmcid=pmcid.upper())
+                found[pmcid.upper()] = (work, [])
     return found
 
 
 async def expand_short_doi(client: Client, ref: Ref) -> Ref:
-    """Turn a shortDOI into its DOI by asking doi.org: by the handle's alias, else by where it redirects.
-
-    Raises NOT_FOUND (not_registered).
-    """
+    """Ask doi.org for the DOI of a shortDOI: its handle's alias, else where it leads. Raises not_registered."""
     reply = await client.ask("doi.org", f"/api/handles/{ref.id}")
-    values = as_list(as_dict(parse_json(reply.body)).get("values")) if reply.status == 200 else []
-    aliases = [
-        as_text(as_dict(as_dict(value).get("data")).get("value"))
-        for value in values
-        if as_dict(value).get("type") == "HS_ALIAS"
-    ]
+    values = dicts(parse_json(reply.body), "values") if reply.status == 200 else []
+    aliases = [as_text(dig(value, "data.value")) for value in values if value.get("type") == "HS_ALIAS"]
     if not any(aliases):
         redirect = await client.ask("doi.org", f"/{ref.id}", follow=None)
         aliases = [redirect.headers.get("location")]
         if redirect.status == 404:
             raise DoigetError("not_registered", f"doi.org knows no shortDOI {ref}.")
-        if redirect.status not in {301, 302, 303, 307, 308}:
+        if redirect.status not in REDIRECTS:
             raise _unexpected("doi.org", redirect)
     for found in find_refs(" ".join(filter(None, aliases))):
         if found.kind in {RefKind.DOI, RefKind.ARXIV}:
@@ -4786,55 +4488,30 @@ async def expand_short_doi(client: Client, ref: Ref) -> Ref:
 
 
 async def doi_agencies(client: Client, dois: Sequence[str]) -> dict[str, str | None]:
-    """Ask doi.org which agency registered each DOI; None where it says that the DOI does not exist."""
+    """Ask doi.org for the agencies of DOIs: None where it says there is no such DOI, "" where it knows no agency."""
     agencies: dict[str, str | None] = {}
     for batch in slices(dois, 50):
         reply = await client.ask("doi.org", f"/doiRA/{','.join(quote_doi(doi) for doi in batch)}")
         if reply.status not in {200, 404}:
             raise _unexpected("doi.org", reply)
-        for doi, row in zip(batch, _agency_rows(parse_json(reply.body), batch), strict=True):
-            agencies[doi] = _agency_of(row)
+        rows = [as_dict(row) for row in as_list(parse_json(reply.body))]
+        by_doi = {(as_text(row.get("DOI")) or "").lower(): row for row in rows}
+        if len(rows) == len(batch) == 1:
+            by_doi = {batch[0]: rows[0]}
+        for doi in batch:  # without rows for all, nothing is claimed about any
+            agency, status = (as_text(by_doi.get(doi, {}).get(name)) or "" for name in ("RA", "status"))
+            if not agency and status.lower() not in {"doi does not exist", "invalid doi", "unknown"}:
+                raise DoigetError("bad_body", "doi.org answered without saying anything about the DOI.")
+            agencies[doi] = agency or ("" if status.lower() == "unknown" else None)
     return agencies
-
-
-def _agency_of(row: Mapping[str, Any]) -> str | None:
-    """Return the agency, "" where doi.org knows the DOI's agency not, None only where it says there is no such DOI."""
-    agency, status = as_text(row.get("RA")), (as_text(row.get("status")) or "").lower()
-    if agency:
-        return agency
-    if status in {"doi does not exist", "invalid doi"}:
-        return None
-    if status == "unknown":
-        return ""
-    raise DoigetError("bad_body", "doi.org answered without saying anything about the DOI.")
-
-
-def _agency_rows(answer: object, batch: Sequence[str]) -> list[dict[str, Any]]:
-    """Bring doiRA's rows into the order asked; without rows for all, nothing is claimed about any."""
-    rows = [as_dict(row) for row in (answer if isinstance(answer, list) else [answer])]
-    by_doi = {(as_text(row.get("DOI")) or "").lower(): row for row in rows}
-    if len(rows) == 1 and len(batch) == 1:
-        return rows
-    if any(doi not in by_doi for doi in batch):
-        raise DoigetError("bad_body", "doi.org answered for other DOIs than it was asked for.")
-    return [by_doi[doi] for doi in batch]
 
 
 async def negotiated_work(client: Client, doi: str) -> Parsed | None:
     """Ask doi.org for CSL-JSON of a DOI of any agency (JaLC, mEDRA, KISTI, …); None where there is none."""
     headers = {"Accept": "application/vnd.citationstyles.csl+json"}
-    reply = await client.ask(
-        "doi.org", f"/{quote_doi(doi).replace('%2F', '/')}", headers=headers, follow=_negotiation_hosts()
-    )
-    if reply.status in {404, 406, 410}:
-        return None
-    if reply.status != 200:
-        raise _unexpected("doi.org", reply)
-    return parse_csl(parse_json(reply.body))
-
-
-def _negotiation_hosts() -> tuple[str, ...]:
-    return (*AGENCY_HOSTS, "api.crossref.org", "api.datacite.org")
+    follow = (*AGENCY_HOSTS, APIS["crossref"].host, APIS["datacite"].host)
+    path = "/" + quote_doi(doi).replace("%2F", "/")
+    return parse_csl(await ask_json(client, "doi.org", path, missing=(404, 406, 410), headers=headers, follow=follow))
 
 
 # ---- Repositories with an API for their files ----
@@ -4843,107 +4520,295 @@ def _negotiation_hosts() -> tuple[str, ...]:
 async def pmc_locations(client: Client, pmcid: str, license_id: str | None) -> list[Location]:
     """Name the PDF of a PMC article in the open bucket, newest version first, then Europe PMC's rendering."""
     page = f"https://pmc.ncbi.nlm.nih.gov/articles/{pmcid}/"
-    rendered = Location("europepmc", f"https://europepmc.org/articles/{pmcid}?pdf=render", page, license_id, None)
+    rendered = Location("europepmc", f"https://europepmc.org/articles/{pmcid}?pdf=render", page, license_id)
     try:
         reply = await client.ask("pmc", f"/?list-type=2&delimiter=/&prefix={pmcid}.")
     except DoigetError:
         return [rendered]  # the bucket is one of two ways; the other one reports for itself
-    versions = (
-        re.findall(rf"<Prefix>{pmcid}\.(\d+)/</Prefix>", reply.body.decode("utf-8", "replace"))
-        if reply.status == 200
-        else []
-    )
-    newest = sorted(set(map(int, versions)), reverse=True)[:1]
-    base = f"https://{APIS['pmc'].host}/"
-    return [*(Location("pmc", f"{base}{pmcid}.{n}/{pmcid}.{n}.pdf", page, license_id, None) for n in newest), rendered]
+    listing = reply.body.decode("utf-8", "replace") if reply.status == 200 else ""
+    newest = max(map(int, re.findall(rf"<Prefix>{pmcid}\.(\d+)/</Prefix>", listing)), default=None)
+    if newest is None:
+        return [rendered]
+    url = f"https://{APIS['pmc'].host}/{pmcid}.{newest}/{pmcid}.{newest}.pdf"
+    return [Location("pmc", url, page, license_id), rendered]
+
+
+_REPOSITORIES: Final = {
+    "zenodo": r"10\.5281/zenodo\.(\d+)",
+    "figshare": r".*\bfigshare\.(\d+(?:\.v\d+)?)",
+    "osf": r".*\bosf\.io/([a-z0-9]{4,10}(?:_v\d+)?)(?:/.*)?",
+}
 
 
 def repository_of(doi: str) -> tuple[str, str] | None:
     """Say which repository's API holds the files of a DOI, and under what id there."""
-    patterns = (
-        ("zenodo", r"10\.5281/zenodo\.(\d+)"),
-        ("figshare", r".*\bfigshare\.(\d+(?:\.v\d+)?)"),
-        ("osf", r".*\bosf\.io/([a-z0-9]{4,10}(?:_v\d+)?)(?:/.*)?"),
-    )
-    for name, pattern in patterns:
-        match = re.fullmatch(pattern, doi)
-        if match:
-            return name, match[1]
-    return None
+    found = ((name, re.fullmatch(pattern, doi)) for name, pattern in _REPOSITORIES.items())
+    return next(((name, match[1]) for name, match in found if match), None)
 
 
 async def repository_locations(client: Client, doi: str) -> list[Location]:
     """Ask Zenodo, figshare or OSF for the PDFs of a DOI; empty for other DOIs and for records without a PDF."""
-    known = repository_of(doi)
-    if known is None:
-        return []
-    name, record = known
-    return await {"zenodo": _zenodo_locations, "figshare": _figshare_locations, "osf": _osf_locations}[name](
-        client, record
-    )
+    name, record = repository_of(doi) or ("", "")
+    ask = {"zenodo": _zenodo_locations, "figshare": _figshare_locations, "osf": _osf_locations}.get(name)
+    return await ask(client, record) if ask else []
 
 
-async def _json_or_none(client: Client, source: str, path: str) -> dict[str, Any] | None:
-    reply = await client.ask(source, path)
-    if reply.status in {404, 410}:
-        return None
-    if reply.status != 200:
-        raise _unexpected(source, reply)
-    return as_dict(parse_json(reply.body))
+def _pdfs(files: Sequence[object], url: str, name: str, about: Location) -> list[Location]:
+    """Name the PDFs among files, given the paths of their addresses and names."""
+    named = ((as_text(dig(file, url)), as_text(dig(file, name)) or "") for file in files)
+    return [replace(about, pdf_url=upgrade_to_https(at)) for at, text in named if at and text.lower().endswith(".pdf")]
 
 
 async def _zenodo_locations(client: Client, record: str) -> list[Location]:
-    data = await _json_or_none(client, "zenodo", f"/api/records/{record}")
-    metadata = as_dict((data or {}).get("metadata"))
-    license_id = as_text(as_dict(metadata.get("license")).get("id"))
-    files = [as_dict(item) for item in as_list((data or {}).get("files"))]
-    return [
-        Location(
-            "zenodo", upgrade_to_https(url), f"https://zenodo.org/records/{record}", license_id, "publishedVersion"
-        )
-        for item in files
-        if (url := as_text(as_dict(item.get("links")).get("self")))
-        and (as_text(item.get("key")) or "").lower().endswith(".pdf")
-    ]
+    data = await ask_json(client, "zenodo", f"/api/records/{record}", missing=GONE)
+    page, license_id = f"https://zenodo.org/records/{record}", as_text(dig(data, "metadata.license.id"))
+    return _pdfs(dicts(data, "files"), "links.self", "key", Location("zenodo", None, page, license_id, VERSIONS[0]))
 
 
 async def _figshare_locations(client: Client, record: str) -> list[Location]:
     number, _, version = record.partition(".v")
     path = f"/v2/articles/{number}" + (f"/versions/{version}" if version else "")
-    data = await _json_or_none(client, "figshare", path)
-    license_id = normalise_license(as_text(as_dict((data or {}).get("license")).get("url")))
-    page = as_text((data or {}).get("url_public_html"))
-    return [
-        Location("figshare", upgrade_to_https(url), page, license_id, "publishedVersion")
-        for item in map(as_dict, as_list((data or {}).get("files")))
-        if (url := as_text(item.get("download_url"))) and (as_text(item.get("name")) or "").lower().endswith(".pdf")
-    ]
+    data = await ask_json(client, "figshare", path, missing=GONE)
+    page, license_id = as_text(dig(data, "url_public_html")), normalise_license(as_text(dig(data, "license.url")))
+    about = Location("figshare", None, page, license_id, VERSIONS[0])
+    return _pdfs(dicts(data, "files"), "download_url", "name", about)
 
 
 async def _osf_locations(client: Client, guid: str) -> list[Location]:
     """Find an OSF preprint's primary file, else the PDFs in a project's own storage."""
-    data = await _json_or_none(client, "osf", f"/v2/preprints/{guid}/?embed=primary_file")
-    if data is not None:
-        body = as_dict(data.get("data"))
-        file = as_dict(as_dict(as_dict(body.get("embeds")).get("primary_file")).get("data"))
-        link = as_dict(
-            as_dict(as_dict(as_dict(body.get("relationships")).get("primary_file")).get("links")).get("related")
-        ).get("href")
-        if not file and isinstance(link, str) and host_of(link) == APIS["osf"].host:
-            file = as_dict((await _json_or_none(client, "osf", "/" + link.split("/", 3)[3]) or {}).get("data"))
-        files, version = [file], "submittedVersion"
-    else:
-        listing = await _json_or_none(client, "osf", f"/v2/nodes/{guid}/files/osfstorage/") or {}
-        files, version = [as_dict(item) for item in as_list(listing.get("data"))], "publishedVersion"
-    return [
-        Location("osf", upgrade_to_https(url), f"https://osf.io/{guid}/", None, version)
-        for item in files
-        if (url := as_text(as_dict(item.get("links")).get("download")))
-        and (
-            version == "submittedVersion"
-            or (as_text(as_dict(item.get("attributes")).get("name")) or "").lower().endswith(".pdf")
+    page = f"https://osf.io/{guid}/"
+    preprint = await ask_json(client, "osf", f"/v2/preprints/{guid}/?embed=primary_file", missing=GONE)
+    if preprint is None:
+        listing = await ask_json(client, "osf", f"/v2/nodes/{guid}/files/osfstorage/", missing=GONE)
+        files = dicts(listing, "data")
+        return _pdfs(files, "links.download", "attributes.name", Location("osf", None, page, None, VERSIONS[0]))
+    file = dig(preprint, "data.embeds.primary_file.data")
+    link = as_text(dig(preprint, "data.relationships.primary_file.links.related.href")) or ""
+    if not file and host_of(link) == APIS["osf"].host:
+        file = dig(await ask_json(client, "osf", "/" + link.split("/", 3)[3], missing=GONE), "data")
+    url = as_text(dig(file, "links.download"))
+    return [Location("osf", upgrade_to_https(url), page, None, VERSIONS[2])] if url else []
+
+
+# ---- Searching ----
+#
+# One page of works that fit some words, the best first. What a search finds is a candidate, not an answer: whoever
+# attaches an identifier to it has compared more than the title.
+
+#: Lists cost Crossref more than single records, so they go slower (apis.md §1).
+CROSSREF_LISTS: Final = Pace("crossref-lists", 1, 1.0, 1)
+CROSSREF_LISTS_KNOWN: Final = Pace("crossref-lists", 3, 1.0, 3)
+CROSSREF_SELECT: Final = (
+    "DOI,type,title,subtitle,original-title,author,editor,container-title,group-title,volume,issue,page,article-number,"
+    "issued,published-print,published-online,posted,publisher,event,ISBN,ISSN,relation,updated-by,is-referenced-by-count,"
+    "URL"
+)
+
+
+class Found(NamedTuple):
+    """A page of a search: works with what their registry left out, the best first, and how many there are in all."""
+
+    works: list[Parsed]
+    total: int
+
+
+async def crossref_search(
+    client: Client, query: str, *, rows: int = 20, offset: int = 0, filters: Mapping[str, str] | None = None
+) -> Found:
+    """Search Crossref for words of title, authors, year and container; `filters` by Crossref's names (`type`, …)."""
+    params: dict[str, object] = {"query.bibliographic": query, "rows": rows, "offset": offset, **_filter(filters)}
+    async with client.pacer.turn(CROSSREF_LISTS_KNOWN if client.config.email else CROSSREF_LISTS):
+        body = await ask_json(
+            client, "crossref", "/works", {**params, "select": CROSSREF_SELECT, **contact(client.config)}
         )
-    ]
+    return _found(_listed(body, "message.items", "crossref"), parse_crossref, dig(body, "message.total-results"))
+
+
+async def datacite_search(client: Client, query: str, *, rows: int = 20, page: int = 1) -> Found:
+    """Search DataCite in its query syntax: `titles.title:("…" OR "…")`, `creators.name:…`, or plain words."""
+    params = {"query": query, "page[size]": rows, "page[number]": page, "disable-facets": "true"}
+    body = await ask_json(client, "datacite", "/dois", {**params, **contact(client.config)})
+    return _found(_listed(body, "data", "datacite"), parse_datacite, dig(body, "meta.total"))
+
+
+async def openalex_search(
+    client: Client,
+    query: str,
+    *,
+    rows: int = 20,
+    page: int = 1,
+    filters: Mapping[str, str] | None = None,
+    select: str = OPENALEX_FIELDS,
+) -> Found:
+    """Search OpenAlex for words (none: by `filters` alone, in its names), preprints and data sets included.
+
+    A search costs ten times a list call of the day's free budget (apis.md §5).
+    """
+    params: dict[str, object] = {"per-page": rows, "page": page, "select": select, "include_xpac": "true"}
+    params |= ({"search": query} if query else {}) | _filter(filters)
+    body = await ask_json(client, "openalex", "/works", params, headers=_openalex_key(client.config))
+    return _found(_listed(body, "results", "openalex"), parse_openalex, dig(body, "meta.count"))
+
+
+def _filter(filters: Mapping[str, str] | None) -> dict[str, str]:
+    return {"filter": ",".join(f"{name}:{value}" for name, value in filters.items())} if filters else {}
+
+
+def _found(items: Sequence[object], parse: Callable[[Any], Parsed | None], total: object) -> Found:
+    works = [entry for entry in map(parse, items) if entry is not None]
+    return Found(works, max(len(works), as_int(total) or 0))
+
+
+# ---- Citations ----
+#
+# Who cites whom. Sources name the same work by a ref of ours or by OpenAlex's id: both are keys that citations join by.
+
+CITED_FIELDS: Final = "id,doi,ids,title,publication_year,is_retracted,cited_by_count,referenced_works,locations"
+SMALL_BATCH: Final = 12
+MAX_CITES: Final = 500  # keys kept of one work; reviews cite more
+
+
+@dataclass(frozen=True, slots=True)
+class CitedWork:
+    """A work in a citation graph, as far as the sources describe it."""
+
+    ref: str | None  # canonical; None where OpenAlex has nothing but its own id
+    aliases: tuple[str, ...] = ()  # other keys: its id at OpenAlex, the DOI of the article a preprint became
+    title: str | None = None
+    year: int | None = None
+    retracted: bool = False
+    cited_by: int = 0  # by OpenAlex's count
+    cites: tuple[str, ...] = ()  # keys
+
+    @property
+    def openalex(self) -> list[str]:
+        """Its ids at OpenAlex; none for works not found there."""
+        return [key for key in self.aliases if key.startswith("W")]
+
+    def with_more(self, other: CitedWork) -> CitedWork:
+        """Add what another source says of the same work; what is known already stays."""
+        aliases, cites = dict.fromkeys((*self.aliases, *other.aliases)), dict.fromkeys((*self.cites, *other.cites))
+        marked, cited_by = self.retracted or other.retracted, max(self.cited_by, other.cited_by)
+        title, year = self.title or other.title, self.year or other.year
+        return CitedWork(self.ref, tuple(aliases), title, year, marked, cited_by, tuple(cites))
+
+
+class CitedPage(NamedTuple):
+    """Works of one answer, the most cited first, and how many fit the question in all."""
+
+    works: list[CitedWork]
+    total: int
+
+
+def parse_cited_openalex(item: object) -> CitedWork | None:
+    """Read a work of OpenAlex for a citation graph; None for anything else."""
+    own, entry = _openalex_id(dig(item, "id")), parse_openalex(item)
+    if own is None or entry is None:
+        return None
+    work, count, cites = entry[0], as_int(dig(item, "cited_by_count")), as_list(dig(item, "referenced_works"))
+    names = (work.doi, work.arxiv_id and f"arXiv:{work.arxiv_id}", work.pmid and f"pmid:{work.pmid}", work.pmcid)
+    ref = next(filter(None, map(graph_ref, names)), None)
+    keys = tuple(dict.fromkeys(filter(None, map(_openalex_id, cites))))[:MAX_CITES]
+    return CitedWork(ref, (own,), work.title, work.year, work.retraction is not None, max(count or 0, 0), keys)
+
+
+def parse_cited_crossref(message: object) -> CitedWork | None:
+    """Read a work of Crossref with the DOIs in its list of references; references without DOI tell nothing here."""
+    entry = parse_crossref(message)
+    ref = graph_ref(entry[0].doi) if entry else None
+    if entry is None or ref is None:
+        return None
+    cites = filter(None, (graph_ref(part.get("DOI")) for part in dicts(message, "reference")))
+    work, keys = entry[0], tuple(dict.fromkeys(cites))[:MAX_CITES]
+    return CitedWork(ref, (), work.title, work.year, work.retraction is not None, 0, keys)
+
+
+def parse_opencitations(rows: object, side: str) -> list[str]:
+    """Read the refs on one side (`citing`, `cited`) of OpenCitations' rows, v2 or COCI v1, the newest citation first.
+
+    A side is one identifier or several parted by spaces. Raises NETWORK_ERROR (bad_body) for anything but a list.
+    """
+    if not isinstance(rows, list):
+        raise DoigetError("bad_body", f"{APIS['opencitations'].host} sent something that is no list of citations.")
+    found: dict[str, str] = {}
+    for row in map(as_dict, rows):
+        words = (as_text(row.get(side)) or "")[:MAX_RAW].split()
+        named = [word for kind in ("(?:doi:)?10\\.", "pmid:", "pmcid:") for word in words if re.match(kind, word)]
+        ref = next(filter(None, map(graph_ref, named)), None)
+        if ref:
+            found.setdefault(ref, parse_date(row.get("creation")) or "")
+    return sorted(sorted(found), key=lambda ref: found[ref], reverse=True)
+
+
+def graph_ref(value: object) -> str | None:
+    """Name a work in a graph by the identifier in a text: without version, for all versions are one work there."""
+    ref = _ref(value) if value else None
+    return str(replace(ref, version=None)) if ref and ref.kind is not RefKind.SHORT_DOI else None
+
+
+def graph_doi(ref: str) -> str | None:
+    """Return the DOI that OpenAlex and OpenCitations know a node by; None for PubMed's numbers."""
+    return f"10.48550/arxiv.{ref[6:].lower()}" if ref.startswith("arXiv:") else ref if ref.startswith("10.") else None
+
+
+def _openalex_id(value: object) -> str | None:
+    match = re.fullmatch(r"(?:https?://openalex\.org/(?:works/)?)?([Ww]\d{1,15})", as_text(value) or "")
+    return match[1].upper() if match else None
+
+
+async def openalex_cited(client: Client, field_name: str, values: Sequence[str]) -> CitedPage:
+    """Ask OpenAlex for up to 100 works by a filter (doi, openalex, cites, …), the most cited first.
+
+    A DOI with a separator of filters inside is asked for singly. A batch that is rejected for one odd value is halved a
+    few times, until that costs little.
+    """
+    single = len(values) == 1 and field_name == "doi" and re.search(r"[,|+]", values[0])
+    page = {"per-page": OPENALEX_BATCH, "sort": "cited_by_count:desc", "include_xpac": "true", "select": CITED_FIELDS}
+    params = {"select": CITED_FIELDS} if single else {"filter": f"{field_name}:{'|'.join(values)}", **page}
+    path = f"/works/doi:{quote_doi(values[0])}" if single else "/works"
+    missing, headers = (*GONE, *REJECTED) if single else REJECTED, _openalex_key(client.config)
+    body = await ask_json(client, "openalex", path, params, missing=missing, headers=headers)
+    if body is None and len(values) > SMALL_BATCH:
+        middle = len(values) // 2
+        parts = [await openalex_cited(client, field_name, half) for half in (values[:middle], values[middle:])]
+        return CitedPage(parts[0].works + parts[1].works, parts[0].total + parts[1].total)
+    if body is None:
+        return CitedPage([], 0)
+    items = [body] if single else _listed(body, "results", "openalex")
+    works = list(filter(None, map(parse_cited_openalex, items)))
+    return CitedPage(works, max(as_int(dig(body, "meta.count")) or 0, len(items)))
+
+
+async def crossref_cited(client: Client, dois: Sequence[str]) -> CitedPage:
+    """Ask Crossref for up to 40 DOIs with their lists of references; for one singly, which also follows an alias."""
+    listed = [doi for doi in dois if "," not in doi]  # a comma parts filters
+    params: dict[str, object] = {"filter": ",".join(f"doi:{doi}" for doi in listed), "rows": len(dois)}
+    params["select"] = "DOI,title,issued,published,type,updated-by,reference"
+    params = contact(client.config) | (params if len(dois) > 1 else {})
+    path = "/works" if len(dois) > 1 else f"/works/{quote_doi(dois[0])}"
+    missing = REJECTED if len(dois) > 1 else (*GONE, *REJECTED)
+    body = await ask_json(client, "crossref", path, params, missing=missing) if listed or len(dois) == 1 else None
+    if body is None and len(listed) > SMALL_BATCH:
+        parts = [await crossref_cited(client, half) for half in (dois[: len(dois) // 2], dois[len(dois) // 2 :])]
+        return CitedPage(parts[0].works + parts[1].works, len(parts[0].works + parts[1].works))
+    if body is None:
+        return CitedPage([], 0)
+    items = _listed(body, "message.items", "crossref") if len(dois) > 1 else [as_dict(body).get("message")]
+    works = list(filter(None, map(parse_cited_crossref, items)))
+    if len(dois) == 1 and not works:
+        raise _no_record("crossref")
+    return CitedPage(works, len(works))
+
+
+async def opencitations_cited(client: Client, ref: str, direction: str) -> list[str]:
+    """Ask OpenCitations for the `references` or `citations` of one work; empty also for works it does not know."""
+    doi = graph_doi(ref)
+    name = f"doi:{quote_doi(doi).replace('%2F', '/')}" if doi else ref
+    # SECURITY: a DOI with a dot segment would climb out of its place in the path.
+    if not name.startswith(("doi:", "pmid:")) or re.search(r"/\.{1,2}(?:/|$)", name):
+        return []
+    rows = await ask_json(client, "opencitations", f"/index/v2/{direction}/{name}", missing=GONE, patient=False)
+    return [] if rows is None else parse_opencitations(rows, "cited" if direction == "references" else "citing")
 
 
 # ############################################################################
@@ -4975,11 +4840,17 @@ class Lookup:
     misses: list[str] = field(default_factory=list)  # sources that answered "no such record"
     is_unregistered: bool = False  # the registry itself said so
 
-    def note(self, source: str, answers: Mapping[str, Parsed | DoigetError] | DoigetError, key: str) -> None:
-        """Keep what a source answered for this ref."""
-        if isinstance(answers, DoigetError):
-            self.errors[source] = answers
-        elif isinstance(answer := answers.get(key), DoigetError):
+    def key_at(self, source: str) -> Any:
+        """Return what a source knows the work by: the ref, or the DOI."""
+        if source in {"arxiv", "europepmc"}:
+            return self.asked
+        return self.doi or f"10.48550/arxiv.{self.asked.id.lower()}"
+
+    def note(self, source: str, answers: Answers | DoigetError) -> None:
+        """Keep what a source answered for this ref; its later word replaces a miss."""
+        answer = answers if isinstance(answers, DoigetError) else answers.get(str(self.key_at(source)))
+        self.misses = [name for name in self.misses if name != source]
+        if isinstance(answer, DoigetError):
             self.errors[source] = answer
         elif answer is not None:
             self.found[source] = answer
@@ -4991,10 +4862,8 @@ class Lookup:
         rows: list[tuple[str, str, str | None]] = [(name, "ok", None) for name in self.found]
         rows += [(name, "not_registered", None) for name in self.misses]
         rows += [(name, error.reason, error.message) for name, error in self.errors.items()]
-        return tuple(
-            Attempt(name, outcome, APIS[name].host if name in APIS else None, detail=detail)
-            for name, outcome, detail in rows
-        )
+        hosts = {name: api.host for name, api in APIS.items()}
+        return tuple(Attempt(name, outcome, hosts.get(name), detail=detail) for name, outcome, detail in rows)
 
 
 async def resolve_many(
@@ -5004,12 +4873,13 @@ async def resolve_many(
     *,
     refresh: bool = False,
     place: Place = contextlib.nullcontext,
+    copies: bool = True,
 ) -> dict[Ref, Resolved | DoigetError]:
     """Resolve refs together, in at most a handful of requests (apis.md §12); one result or error per ref.
 
-    `place` is held while the network is used. A fresh cache entry makes no request; offline, an expired one answers as
-    stale. Errors: NOT_FOUND (not_registered), CAPABILITY_DENIED (offline, policy_file), RATE_LIMITED, NETWORK_ERROR,
-    FETCH_TIMEOUT.
+    `place` is held while the network is used. Without `copies` Unpaywall is not asked. A fresh cache entry makes no
+    request; offline, an expired one answers as stale. Errors: NOT_FOUND (not_registered), CAPABILITY_DENIED (offline,
+    policy_file), RATE_LIMITED, NETWORK_ERROR, FETCH_TIMEOUT.
     """
     results: dict[Ref, Resolved | DoigetError] = {}
     expired: dict[Ref, Resolved] = {}
@@ -5021,11 +4891,14 @@ async def resolve_many(
             expired[ref] = hit.resolved
     asked = [ref for ref in dict.fromkeys(refs) if ref not in results]
     if client.config.offline:
-        results.update({ref: _offline_answer(ref, expired) for ref in asked})
+        for ref in asked:
+            error = DoigetError("offline", f"doiget is offline and has no fresh record of {ref}.")
+            results[ref] = _or_stale(error, expired.get(ref))
     elif asked:
         async with place():
-            fresh = await _resolve_fresh(client, asked)
-        results.update({ref: _or_stale(answer, expired.get(ref), refresh=refresh) for ref, answer in fresh.items()})
+            fresh = await _resolve_fresh(client, asked, copies=copies)
+        older: Mapping[Ref, Resolved] = {} if refresh else expired
+        results.update({ref: _or_stale(answer, older.get(ref)) for ref, answer in fresh.items()})
         _remember(cache, fresh)
     return {ref: _with_version(ref, answer) for ref, answer in results.items()}
 
@@ -5038,16 +4911,9 @@ def _with_version(ref: Ref, answer: Resolved | DoigetError) -> Resolved | Doiget
     return replace(answer, warnings=(*answer.warnings, warning))
 
 
-def _offline_answer(ref: Ref, expired: Mapping[Ref, Resolved]) -> Resolved | DoigetError:
-    if ref in expired:
-        warnings = (*expired[ref].warnings, "This is an older record: doiget is offline.")
-        return replace(expired[ref], from_cache=True, stale=True, warnings=warnings)
-    return DoigetError("offline", f"doiget is offline and has no record of {ref}.")
-
-
-def _or_stale(answer: Resolved | DoigetError, expired: Resolved | None, *, refresh: bool) -> Resolved | DoigetError:
+def _or_stale(answer: Resolved | DoigetError, expired: Resolved | None) -> Resolved | DoigetError:
     """Answer from an expired entry when nobody could be asked, and say so."""
-    if isinstance(answer, Resolved) or expired is None or refresh or answer.code is Code.NOT_FOUND:
+    if isinstance(answer, Resolved) or expired is None or answer.code is Code.NOT_FOUND:
         return answer
     warning = f"This is an older record: {answer.message}"
     return replace(expired, from_cache=True, stale=True, warnings=(*expired.warnings, warning))
@@ -5066,23 +4932,38 @@ def _remember(cache: Cache | None, fresh: Mapping[Ref, Resolved | DoigetError]) 
                 cache.save(key, answer)
 
 
-async def _resolve_fresh(client: Client, refs: Sequence[Ref]) -> dict[Ref, Resolved | DoigetError]:
-    lookups = {ref: Lookup(ref, ref.id if ref.kind is RefKind.DOI else None) for ref in refs}
-    await _find_dois(client, list(lookups.values()))
-    await _ask_registries(client, list(lookups.values()))
-    await _ask_other_agencies(client, [lookup for lookup in lookups.values() if lookup.doi])
-    await _ask_unpaywall(client, list(lookups.values()))
-    return {ref: _conclude(lookup) for ref, lookup in lookups.items()}
+async def _resolve_fresh(client: Client, refs: Sequence[Ref], *, copies: bool) -> dict[Ref, Resolved | DoigetError]:
+    lookups = [Lookup(ref, ref.id if ref.kind is RefKind.DOI else None) for ref in refs]
+    rounds = [_find_dois, _ask_registries, _ask_other_agencies, *([_ask_unpaywall] if copies else [])]
+    for ask_round in rounds:
+        await ask_round(client, lookups)
+    return {lookup.asked: _conclude(lookup) for lookup in lookups}
+
+
+async def _ask(client: Client, *questions: tuple[str, Callable[..., Awaitable[Any]], Sequence[Lookup]]) -> None:
+    """Ask sources side by side, each for the works of some lookups, and note what they say of every one."""
+    asked = {source: list(dict.fromkeys(one.key_at(source) for one in about)) for source, _, about in questions}
+    tasks = {source: _later(ask, client, asked[source]) for source, ask, about in questions if about}
+    answers = await gather(tasks)
+    for source, _, about in questions:
+        for lookup in about:
+            lookup.note(source, answers[source])
+
+
+def _singly(ask: Callable[[Client, str], Awaitable[Parsed | None]]) -> Callable[..., Awaitable[Answers]]:
+    """Make a function that asks for many works, one a request."""
+
+    async def ask_all(client: Client, dois: Sequence[str]) -> Answers:
+        answers = await gather({doi: _later(ask, client, doi) for doi in dois})
+        return {doi: answer for doi, answer in answers.items() if answer is not None}
+
+    return ask_all
 
 
 async def _find_dois(client: Client, lookups: Sequence[Lookup]) -> None:
     """First round: expand shortDOIs, and find the DOIs of PMIDs and PMCIDs."""
     shorts = [lookup for lookup in lookups if lookup.asked.kind is RefKind.SHORT_DOI]
-    medline = [lookup for lookup in lookups if lookup.asked.kind in {RefKind.PMID, RefKind.PMCID}]
-    tasks = {str(lookup.asked): _later(expand_short_doi, client, lookup.asked) for lookup in shorts}
-    if medline:
-        tasks["medline"] = _later(medline_works, client, [lookup.asked for lookup in medline])
-    answers = await gather(tasks)
+    answers = await gather({str(lookup.asked): _later(expand_short_doi, client, lookup.asked) for lookup in shorts})
     for lookup in shorts:
         answer = answers[str(lookup.asked)]
         if isinstance(answer, DoigetError):
@@ -5090,149 +4971,76 @@ async def _find_dois(client: Client, lookups: Sequence[Lookup]) -> None:
             lookup.is_unregistered = answer.reason == "not_registered"
         else:
             lookup.doi = answer.id if answer.kind is RefKind.DOI else f"10.48550/arxiv.{answer.id}"
+    medline = [lookup for lookup in lookups if lookup.asked.kind in {RefKind.PMID, RefKind.PMCID}]
+    await _ask(client, ("europepmc", medline_works, medline))
     for lookup in medline:
-        lookup.note("europepmc", answers["medline"], str(lookup.asked))
-        lookup.is_unregistered = not lookup.errors and "europepmc" not in lookup.found
+        lookup.is_unregistered = "europepmc" in lookup.misses
         lookup.doi = lookup.found["europepmc"][0].doi if "europepmc" in lookup.found else None
 
 
 async def _ask_registries(client: Client, lookups: Sequence[Lookup]) -> None:
-    """Second round, all side by side: the agencies for metadata, OpenAlex for open copies."""
+    """Second round: the agencies for metadata, OpenAlex for open copies; for arXiv's papers DataCite where it fails."""
     arxiv = [lookup for lookup in lookups if lookup.asked.kind is RefKind.ARXIV]
     with_doi = [lookup for lookup in lookups if lookup.doi]
     datacite = [lookup for lookup in with_doi if is_datacite_prefix(str(lookup.doi))]
     crossref = [lookup for lookup in with_doi if lookup not in datacite]
-    tasks: dict[str, Callable[[], Awaitable[Any]]] = {}
-    if crossref:
-        tasks["crossref"] = _later(_ask_crossref, client, _dois(crossref))
-    if datacite:
-        tasks["datacite"] = _later(datacite_works, client, _dois(datacite))
-    if with_doi:
-        tasks["openalex"] = _later(openalex_works, client, _dois(with_doi))
-    if arxiv:
-        tasks["arxiv"] = _later(_ask_arxiv, client, [lookup.asked for lookup in arxiv])
-    answers = await gather(tasks)
-    for source, group in (("crossref", crossref), ("datacite", datacite), ("openalex", with_doi)):
-        for lookup in group:
-            lookup.note(source, answers[source], str(lookup.doi))
+    is_one = len({lookup.doi for lookup in crossref}) == 1  # asked for singly, which also follows aliases
+    await _ask(
+        client,
+        ("crossref", _singly(crossref_work) if is_one else crossref_works, crossref),
+        ("datacite", datacite_works, datacite),
+        ("openalex", openalex_works, with_doi),
+        ("arxiv", arxiv_works, arxiv),
+    )
+    failed = [lookup for lookup in arxiv if "arxiv" in lookup.errors]
+    may_ask = [lookup for lookup in failed if lookup.errors["arxiv"].reason not in {"offline", "policy_file"}]
+    await _ask(client, ("datacite", datacite_works, may_ask))
     for lookup in arxiv:
-        _note_arxiv(lookup, answers["arxiv"])
-
-
-def _dois(lookups: Sequence[Lookup]) -> list[str]:
-    return list(dict.fromkeys(str(lookup.doi) for lookup in lookups))
-
-
-async def _ask_crossref(client: Client, dois: Sequence[str]) -> Answers:
-    """Ask for one DOI singly, which also follows aliases; for more in batches."""
-    if len(dois) > 1:
-        return await crossref_works(client, dois)
-    found = await crossref_work(client, dois[0])
-    return {dois[0]: found} if found else {}
-
-
-async def _ask_arxiv(client: Client, refs: Sequence[Ref]) -> dict[str, Any]:
-    """Ask arXiv's feed; where it does not answer, DataCite has the record of every arXiv paper."""
-    try:
-        return {"arxiv": await arxiv_works(client, refs), "error": None}
-    except DoigetError as error:
-        if error.reason in {"offline", "policy_file"}:
-            raise
-        dois = {str(ref): f"10.48550/arxiv.{ref.id.lower()}" for ref in refs}
-        answers = await gather({"datacite": _later(datacite_works, client, list(dict.fromkeys(dois.values())))})
-        found = answers["datacite"]
-        if not isinstance(found, DoigetError):
-            found = {ref: found[doi] for ref, doi in dois.items() if doi in found}
-        return {"datacite": found, "error": error}
-
-
-def _note_arxiv(lookup: Lookup, answer: dict[str, Any] | DoigetError) -> None:
-    if isinstance(answer, DoigetError):
-        lookup.errors["arxiv"] = answer
-    elif answer["error"] is None:
-        lookup.note("arxiv", answer["arxiv"], str(lookup.asked))
-        lookup.is_unregistered = "arxiv" not in lookup.found
-    else:
-        lookup.errors["arxiv"] = answer["error"]
-        lookup.note("datacite", answer["datacite"], str(lookup.asked))
+        lookup.is_unregistered = "arxiv" in lookup.misses
 
 
 async def _ask_other_agencies(client: Client, lookups: Sequence[Lookup]) -> None:
     """Third round, for misses only: one look-up of the agency for all of them, then their agency."""
-    missed = [lookup for lookup in lookups if "crossref" in lookup.misses or "datacite" in lookup.misses]
+    missed = [lookup for lookup in lookups if lookup.doi and {"crossref", "datacite"} & {*lookup.misses}]
     if not missed:
         return
-    agencies = (await gather({"agencies": _later(doi_agencies, client, _dois(missed))}))["agencies"]
+    not_asked = [lookup for lookup in missed if "datacite" not in lookup.misses]
+    dois = list(dict.fromkeys(lookup.doi for lookup in missed))
+    agencies = (await gather({"agencies": _later(doi_agencies, client, dois)}))["agencies"]
     if isinstance(agencies, DoigetError):
-        await _ask_datacite_instead(client, missed, agencies)
+        await _ask(client, ("datacite", datacite_works, not_asked))
+        for lookup in missed:  # what DataCite lacks too stays unasked rather than unregistered
+            if "datacite" not in lookup.found:
+                lookup.errors["doi.org"] = agencies
         return
     for lookup in missed:  # a PMID stands on its own, whatever becomes of its DOI
-        lookup.is_unregistered = agencies[lookup.doi] is None and lookup.asked.kind not in {RefKind.PMID, RefKind.PMCID}
-    groups: dict[str, list[Lookup]] = {}
-    for lookup in missed:
-        agency = agencies[lookup.doi]
-        source = "" if agency is None else {"Crossref": "crossref", "DataCite": "datacite"}.get(agency, "doi.org")
-        if source and not (source in lookup.misses and source == "datacite"):
-            groups.setdefault(source, []).append(lookup)
-    await _ask_by_agency(client, groups)
-    for lookup in missed:
-        told = {"crossref", "datacite", "doi.org"} & (lookup.found.keys() | lookup.errors.keys())
-        if agencies[lookup.doi] is not None and not told:
+        is_medline = lookup.asked.kind in {RefKind.PMID, RefKind.PMCID}
+        lookup.is_unregistered = agencies[lookup.doi] is None and not is_medline
+    known = [lookup for lookup in missed if agencies[lookup.doi] is not None]
+    await _ask(
+        client,
+        ("datacite", datacite_works, [one for one in not_asked if agencies[one.doi] == "DataCite"]),
+        # An alias is missing from Crossref's lists but not from its singles (apis.md §1).
+        ("crossref", _singly(crossref_work), [one for one in known if agencies[one.doi] == "Crossref"]),
+        (
+            "doi.org",
+            _singly(negotiated_work),
+            [one for one in known if agencies[one.doi] not in {"DataCite", "Crossref"}],
+        ),
+    )
+    for lookup in known:
+        if not {"crossref", "datacite", "doi.org"} & (lookup.found.keys() | lookup.errors.keys()):
             message = f"{lookup.doi} is registered, but its agency shows no record of it (yet)."
             lookup.errors["doi.org"] = DoigetError("upstream_error", message)
 
 
-async def _ask_datacite_instead(client: Client, missed: Sequence[Lookup], cause: DoigetError) -> None:
-    """Without doi.org's word try DataCite itself; what it lacks too stays unasked rather than unregistered."""
-    unasked = [lookup for lookup in missed if "datacite" not in lookup.misses]
-    answers = (
-        (await gather({"datacite": _later(datacite_works, client, _dois(unasked))}))["datacite"] if unasked else {}
-    )
-    for lookup in missed:
-        if lookup in unasked:
-            lookup.note("datacite", answers, str(lookup.doi))
-        if "datacite" not in lookup.found:
-            lookup.errors["doi.org"] = cause
-
-
-async def _ask_by_agency(client: Client, groups: Mapping[str, Sequence[Lookup]]) -> None:
-    """Ask DataCite for its batch, Crossref and the other agencies for one DOI at a time."""
-    tasks: dict[str, Callable[[], Awaitable[Any]]] = {}
-    if "datacite" in groups:
-        tasks["datacite"] = _later(datacite_works, client, _dois(groups["datacite"]))
-    # An alias is missing from Crossref's lists but not from its singles (apis.md §1).
-    tasks |= {f"crossref {doi}": _later(crossref_work, client, doi) for doi in _dois(groups.get("crossref", []))}
-    tasks |= {f"doi.org {doi}": _later(negotiated_work, client, doi) for doi in _dois(groups.get("doi.org", []))}
-    answers = await gather(tasks)
-    for lookup in groups.get("datacite", []):
-        lookup.note("datacite", answers["datacite"], str(lookup.doi))
-    for source in ("crossref", "doi.org"):
-        for lookup in groups.get(source, []):
-            answer = answers[f"{source} {lookup.doi}"]
-            if isinstance(answer, DoigetError) or answer is None:
-                lookup.note(source, answer or {}, str(lookup.doi))
-            else:
-                lookup.found[source] = answer
-                lookup.misses = [name for name in lookup.misses if name != source]
-
-
 async def _ask_unpaywall(client: Client, lookups: Sequence[Lookup]) -> None:
     """Last round: Unpaywall knows a few copies that OpenAlex does not."""
-    if not client.config.email:
-        return
-    wanting = [
-        lookup
-        for lookup in lookups
-        if "crossref" in lookup.found and not ("openalex" in lookup.found and lookup.found["openalex"][0].locations)
-    ]
-    dois = _dois(wanting)[:MAX_UNPAYWALL]
-    answers = await gather({doi: _later(unpaywall_work, client, doi) for doi in dois})
-    for lookup in wanting:
-        answer = answers.get(str(lookup.doi), {})
-        if isinstance(answer, DoigetError):
-            lookup.errors["unpaywall"] = answer
-        elif answer:
-            lookup.found["unpaywall"] = answer
+    known = {one.doi for one in lookups if "openalex" in one.found and one.found["openalex"][0].locations}
+    wanting = [one for one in lookups if "crossref" in one.found and one.doi not in known]
+    dois = list(dict.fromkeys(one.doi for one in wanting))[:MAX_UNPAYWALL]
+    about = [one for one in wanting if one.doi in dois] if client.config.email else []
+    await _ask(client, ("unpaywall", _singly(unpaywall_work), about))
 
 
 def _conclude(lookup: Lookup) -> Resolved | DoigetError:
@@ -5246,56 +5054,38 @@ def _conclude(lookup: Lookup) -> Resolved | DoigetError:
     if second is not None and second.locations and work.oa_status in {None, "closed"}:
         work = replace(work, oa_status=second.oa_status or "green")  # it knows a copy that OpenAlex does not
     if lookup.asked.kind is RefKind.ARXIV:
-        version, status = (
-            lookup.asked.version or work.arxiv_version,
-            work.oa_status or ("green" if work.locations else None),
-        )
-        work = replace(work, arxiv_id=lookup.asked.id, arxiv_version=version, oa_status=status)
-    warnings = [text for name in order[:1] for text in lookup.found[name][1]]
-    warnings += [
-        f"{_title_of(name)} could not be asked ({error.reason}): {error.message}"
-        for name, error in lookup.errors.items()
-    ]
-    return Resolved(_canonical(lookup, work), work, order[0], warnings=tuple(warnings), attempts=lookup.attempts())
+        version, status = lookup.asked.version or work.arxiv_version, "green" if work.locations else None
+        work = replace(work, arxiv_id=lookup.asked.id, arxiv_version=version, oa_status=work.oa_status or status)
+    warnings = (*lookup.found[order[0]][1], *say_unasked(lookup.errors))
+    return Resolved(_canonical(lookup, work), work, order[0], warnings=warnings, attempts=lookup.attempts())
 
 
-def _title_of(source: str) -> str:
-    names = {
-        "arxiv": "arXiv",
-        "datacite": "DataCite",
-        "openalex": "OpenAlex",
-        "europepmc": "Europe PMC",
-        "doi.org": "doi.org",
-    }
-    return names.get(source, source.capitalize())
+def say_unasked(errors: Mapping[str, DoigetError]) -> list[str]:
+    """Say which sources could not be asked, and why."""
+    titles = {
+        "arxiv": "arXiv", "crossref": "Crossref", "datacite": "DataCite", "europepmc": "Europe PMC",
+        "openalex": "OpenAlex", "opencitations": "OpenCitations", "unpaywall": "Unpaywall",
+    }  # fmt: skip
+    reasons = ((titles.get(name, name), error) for name, error in errors.items())
+    return [f"{title} could not be asked ({error.reason}): {error.message}" for title, error in reasons]
 
 
 def _canonical(lookup: Lookup, work: Work) -> str:
     """Name the ref under which a work is kept: the DOI where there is one, the prime DOI for an alias."""
-    if lookup.asked.kind is RefKind.ARXIV:
-        return str(lookup.asked)
-    if lookup.doi:
-        record_doi = work.doi or lookup.doi
-        return str(parse_ref(record_doi))
-    return str(lookup.asked)
+    doi = None if lookup.asked.kind is RefKind.ARXIV else lookup.doi and (work.doi or lookup.doi)
+    return str(parse_ref(doi) if doi else lookup.asked)
 
 
 def _failure(lookup: Lookup) -> DoigetError:
     """Say why there is no record: the registry's no, or the error that a retry could cure first."""
-    attempts = [attempt_of(attempt) for attempt in lookup.attempts()]
+    about: dict[str, Any] = {
+        "attempts": [attempt_of(attempt) for attempt in lookup.attempts()],
+        "ref": str(lookup.asked),
+    }
     if lookup.is_unregistered or not lookup.errors:
-        return DoigetError(
-            "not_registered", f"{lookup.asked} is not registered.", attempts=attempts, ref=str(lookup.asked)
-        )
+        return DoigetError("not_registered", f"{lookup.asked} is not registered.", **about)
     worst = most_hopeful(list(lookup.errors.values()))
-    return DoigetError(
-        worst.reason,
-        worst.message,
-        hint=worst.hint,
-        retry_after_s=worst.retry_after_s,
-        attempts=attempts,
-        ref=str(lookup.asked),
-    )
+    return DoigetError(worst.reason, worst.message, hint=worst.hint, retry_after_s=worst.retry_after_s, **about)
 
 
 def most_hopeful(errors: Sequence[DoigetError]) -> DoigetError:
@@ -5377,17 +5167,35 @@ class _Head(NamedTuple):
     citekey: str
 
 
+class Watcher(Protocol):
+    """Who follows the changes of a store, and so knows of all records without reading them (section 11)."""
+
+    def changing(self, key: str) -> AbstractContextManager[None]:
+        """Be told that a record is changed meanwhile."""
+
+    def newest(self, limit: int, after: tuple[str, ...] | None) -> tuple[int, list[tuple[str, str]]] | None:
+        """Return the number of entries, and (added_at, safekey) of the newest behind a place; None if unknown."""
+
+    def citekeys(self) -> dict[str, str] | None:
+        """Return the citekey of every record by its safekey; None if unknown."""
+
+    def taken(self, others: Container[str]) -> Container[str] | None:
+        """Return what tells whether a citekey is in use or among others; None if unknown."""
+
+
 class Store:
     """A folder of papers (spec §7). `problems` names the records that could not be read, each with the reason."""
 
-    def __init__(self, root: Path, log: AccessLog, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, root: Path, log: AccessLog, clock: Callable[[], float] = time.time, citekey: str = "") -> None:
         self.root = root
+        self.citekey = citekey  # the template of new keys
         self.log = log
         self.metadata = root / ".metadata"
         self.trash_folder = self.metadata / ".trash"
         self.problems: dict[str, str] = {}
+        self.watcher: Watcher | None = None
         self._clock = clock  # seconds since 1970
-        self._heads: dict[Path, _Head] = {}
+        self._heads: dict[str, _Head] = {}
         self._tidied_at = -HOUSEKEEPING_S
 
     # ---- where things are ----
@@ -5412,21 +5220,27 @@ class Store:
 
     def load(self, ref: Ref) -> Entry | None:
         """Return the entry of exactly this ref, or None; a record that cannot be used is noted in `problems`."""
-        return self._load_key(safekey(ref))
+        return self.load_key(safekey(ref))
 
     def find(self, ref: Ref) -> Entry | None:
         """Return the entry of a ref; an arXiv id without version and PDF of its own finds its newest stored version."""
         entry = self.load(ref)
         if ref.kind is not RefKind.ARXIV or ref.version is not None or (entry and entry.pdf_path):
             return entry
-        versions = [self.load(replace(ref, version=number)) for number in range(MAX_ARXIV_VERSION, 0, -1)]
-        found = [version for version in versions if version is not None]
+        key, numbers = safekey(ref), range(MAX_ARXIV_VERSION, 0, -1)
+        there = [f"{key}v{number}" for number in numbers if os.path.lexists(self.record_path(f"{key}v{number}"))]
+        found = [version for name in there if (version := self.load_key(name))]
         return next((version for version in found if version.pdf_path), entry or next(iter(found), None))
+
+    def keys(self) -> list[str]:
+        """List the safekeys of all records, in order."""
+        is_record = re.compile(rf"{_KEY}\.toml").fullmatch
+        return sorted(name.removesuffix(".toml") for name in list_names(self.metadata) if is_record(name))
 
     def scan(self) -> Iterator[Entry]:
         """Yield every readable entry, in the order of their keys; the others are noted in `problems`."""
-        for path in sorted(self._records()):
-            entry = self._load_key(path.stem)
+        for key in self.keys():
+            entry = self.load_key(key)
             if entry is not None:
                 yield entry
 
@@ -5439,31 +5253,34 @@ class Store:
         match = re.fullmatch(rf"([0-9T:.-]{{23}}Z)~({_KEY})", cursor or "")
         if cursor is not None and match is None:
             raise DoigetError("bad_cursor")
-        order = sorted(((head.added_at, path.stem) for path, head in self._look().items()), reverse=True)
-        after = [item for item in order if match is None or item < match.groups()]
-        entries: list[Entry] = []
-        for count, (added_at, key) in enumerate(after, 1):
-            entry = self._load_key(key)
-            if entry is not None:
-                entries.append(entry)
-            if len(entries) == limit:
-                return entries, len(order), f"{added_at}~{key}" if count < len(after) else None
-        return entries, len(order), None
+        after = match.groups() if match else None
+        known = self.watcher.newest(limit + 1, after) if self.watcher else None
+        total, order = known or self._newest(limit + 1, after)
+        entries = [entry for _, key in order[:limit] if (entry := self.load_key(key))]
+        return entries, total, "~".join(order[limit - 1]) if len(order) > limit else None
 
-    def _records(self) -> list[Path]:
-        return [self.metadata / name for name in list_names(self.metadata) if re.fullmatch(rf"{_KEY}\.toml", name)]
+    def _newest(self, limit: int, after: tuple[str, ...] | None) -> tuple[int, list[tuple[str, str]]]:
+        order = sorted(((head.added_at, key) for key, head in self._look().items()), reverse=True)
+        return len(order), [item for item in order if after is None or item < after][:limit]
 
-    def _look(self) -> dict[Path, _Head]:
+    def citekeys(self) -> dict[str, str]:
+        """Return the citekey of every record by its safekey, as it stands there."""
+        known = self.watcher.citekeys() if self.watcher else None
+        return {key: head.citekey for key, head in self._look().items()} if known is None else known
+
+    def _look(self) -> dict[str, _Head]:
         """Find date and citekey of every record; only what is new or changed since the last look is read."""
-        heads = {}
-        for path in self._records():
+        heads, folder = {}, str(self.metadata)
+        for key in self.keys():
             with suppress(FileNotFoundError):
-                changed_ns, known = path.lstat().st_mtime_ns, self._heads.get(path)
-                heads[path] = known if known and known.changed_ns == changed_ns else _load_head(path, changed_ns)
+                path, known = f"{folder}/{key}.toml", self._heads.get(key)  # a Path for each would take its time
+                changed_ns = os.lstat(path).st_mtime_ns
+                heads[key] = known if known and known.changed_ns == changed_ns else _load_head(Path(path), changed_ns)
         self._heads = heads
         return heads
 
-    def _load_key(self, key: str) -> Entry | None:
+    def load_key(self, key: str) -> Entry | None:
+        """Return the entry of a `safekey` as `load` does."""
         path = self.record_path(key)
         try:
             table = _load_record(path, key)
@@ -5509,12 +5326,14 @@ class Store:
         file: StoredFile | None = None,
         tags: Sequence[str] | None = None,
         part: PartFile | None = None,
+        citekey: str = "",
     ) -> Entry:
         """Put a work into the store, with the PDF in `part` (described by `file`) if there is one; returns its entry.
 
-        What is known stays where the new record knows nothing; `tags` replace the old ones unless None. The part is
-        used up. Raises STORE_ERROR (not_writable, disk_full, locked, newer_schema, log_unwritable), INVALID_ARGUMENT
-        (schema) where another PDF is in the store already; then nothing has changed.
+        What is known stays where the new record knows nothing; `tags` replace the old ones unless None. An entry
+        without a citekey gets the one given if it is free, else a new one. The part is used up. Raises STORE_ERROR
+        (not_writable, disk_full, locked, newer_schema, log_unwritable), INVALID_ARGUMENT (schema) where another PDF is
+        in the store already; then nothing has changed.
         """
         ref = parse_ref(resolved.ref)
         key = safekey(ref)
@@ -5529,6 +5348,8 @@ class Store:
                 old = {}
             table = _merged_table(old, resolved, file if part is not None else None, tags)
             table.setdefault("added_at", utc_now(self._clock()))
+            if not clean_line(table.get("citekey")):
+                table["citekey"] = citekey
             if part is not None or table != old:
                 self._put(key, old, table, part)
         return self._entry_of(key, table)
@@ -5548,7 +5369,7 @@ class Store:
         if self.metadata.is_symlink() or self.trash_folder.is_symlink():
             raise DoigetError("not_writable", f"{self.metadata} is or holds a symbolic link; nothing is written there.")
         self._tidy()
-        with hold_lock(self._lock_path("put", key)):
+        with hold_lock(self._lock_path("put", key)), self.watcher.changing(key) if self.watcher else nullcontext():
             self._settle(key)
             yield
 
@@ -5564,14 +5385,17 @@ class Store:
     def _put(self, key: str, old: Mapping[str, Any], table: dict[str, Any], part: PartFile | None) -> None:
         """Log a change, then make it; assigns the citekey where there is none. Holds the record's lock."""
         with ExitStack() as held:
-            if not clean_line(table.get("citekey")):
+            if not clean_line(old.get("citekey")):
                 # Uniqueness is a matter of the whole store: from the choice until the record is there.
                 held.enter_context(hold_lock(self._lock_path("all", "store")))
                 # A key in the trash stays taken, for it may come back; a work that comes back is not in its own way.
                 removed = [folder for _, other, folder in self._trash_folders() if other != key]
-                heads = [*self._look().values(), *(_load_head(folder / _RECORD, 0) for folder in removed)]
-                taken = {head.citekey.lower() for head in heads}
-                table["citekey"] = make_citekey(work_from_dict(table.get("work")), taken)
+                others = {"", *(_load_head(folder / _RECORD, 0).citekey.lower() for folder in removed)}
+                taken = self.watcher.taken(others) if self.watcher else None
+                if taken is None:
+                    taken = others | {head.citekey.lower() for head in self._look().values()}
+                if table["citekey"].lower() in taken:
+                    table["citekey"] = make_citekey(work_from_dict(table.get("work")), taken, self.citekey)
             file = as_dict(table.get("file")) if part is not None else {}
             facts = {name: file.get(name) for name in ("sha256", "size_bytes", "source", "license") if file}
             self.log.append("store_write", ref=table["ref"], citekey=table["citekey"], has_pdf=bool(file), **facts)
@@ -5703,7 +5527,7 @@ class Store:
         for _, _, folder, table in self._removed(key) if is_regular_file(pdf) else ():
             file = _file_of(table)
             if file and not os.path.lexists(folder / _PAPER) and _sha256_of(pdf) == file.sha256:
-                live = self._load_key(key)
+                live = self.load_key(key)
                 if live is None or live.pdf_path is None:
                     with disk_errors("move to the trash", pdf):
                         replace_file(pdf, folder / _PAPER)
@@ -5746,20 +5570,26 @@ class Store:
 def _load_record(path: Path, key: str) -> dict[str, Any] | None:
     """Read a record, None without one; raise STORE_ERROR for no access, a symlink, or (`is_damage`) no use."""
     data = load_bytes(path, MAX_RECORD_BYTES)
-    if data is None:
-        return None
+    try:
+        return None if data is None else parse_record(data, key)
+    except ValueError as exc:
+        hint = "Correct it in an editor, or delete the file."
+        raise DoigetError(
+            "not_writable", f"The record {path.name} {exc} and is not used.", hint=hint, is_damage=True
+        ) from None
+
+
+def parse_record(data: bytes, key: str) -> dict[str, Any]:
+    """Read the bytes of a record; raise ValueError saying what it is or does that keeps it from being this key's."""
     try:
         table = parse_toml(data)
         ref = parse_ref(str(table.get("ref", "")))
     except (ValueError, DoigetError) as exc:
-        why = "is not valid TOML" if isinstance(exc, ValueError) else "names no reference"
-    else:
-        # SECURITY: a record speaks for the files of its own key only, whatever it says.
-        if safekey(ref) == key:
-            return table
-        why = f"is for another reference ({ref})"
-    hint = "Correct it in an editor, or delete the file."
-    raise DoigetError("not_writable", f"The record {path.name} {why} and is not used.", hint=hint, is_damage=True)
+        raise ValueError("is not valid TOML" if isinstance(exc, ValueError) else "names no reference") from None
+    # SECURITY: a record speaks for the files of its own key only, whatever it says.
+    if safekey(ref) != key:
+        raise ValueError(f"is for another reference ({ref})")
+    return table
 
 
 def _is_newer(table: Mapping[str, Any]) -> bool:
@@ -5795,12 +5625,17 @@ def _pdf_fault(path: Path, file: StoredFile) -> str:
 
 
 def _sha256_of(path: Path) -> str:
+    with disk_errors("read", path), path.open("rb") as body:
+        return digest_of(body)
+
+
+def digest_of(body: io.BufferedReader) -> str:
+    """Return the SHA-256 (hex) of the rest of an open file."""
     import hashlib
 
     digest = hashlib.sha256()
-    with disk_errors("read", path), path.open("rb") as body:
-        while block := body.read(1 << 20):
-            digest.update(block)
+    while block := body.read(1 << 20):
+        digest.update(block)
     return digest.hexdigest()
 
 
@@ -5877,14 +5712,17 @@ _STOP_WORDS: Final = frozenset(
 )
 
 
-def make_citekey(work: Work, taken: Container[str] = frozenset()) -> str:
-    """Make a BibTeX key `familyYEARword` in lower-case ASCII that is not in `taken` (lower case).
+def make_citekey(work: Work, taken: Container[str] = frozenset(), template: str = "") -> str:
+    """Make a BibTeX key, `familyYEARword` unless a `template` (the setting) says otherwise, in ASCII, not in `taken`.
 
-    Matches ^[a-z][a-z0-9]*$; `nd` stands for no year; collisions get a, b, … z, aa. Depends on the work alone.
+    `taken` is in lower case; `nd` stands for no year; collisions get a, b, … z, aa. Depends on the work alone.
     """
-    base = f"{_citekey_name(work)}{'nd' if work.year is None else work.year}{_title_word(work.title)}"
+    family, word = _citekey_name(work), _title_word(work.title)
+    year = "nd" if work.year is None else str(work.year)
+    parts = {"family": family, "Family": family.capitalize(), "word": word, "Word": word.capitalize()}
+    base = (template or SETTING_BY_KEY["citekey"].default).format(year=year, yy=year[-2:], **parts)
     number, key = 0, base
-    while key in taken:
+    while key.lower() in taken:
         number += 1
         key = base + _letters(number)
     return key
@@ -5926,11 +5764,1870 @@ def _letters(number: int) -> str:
 
 
 # ############################################################################
-# MARK: 11. Fetch
+# MARK: 11. Index
+# ############################################################################
+# What answers questions about all entries at once: SQLite FTS5 in the cache (docs/INDEX.md).
+# Uses: 1 Errors, 2 Identifiers, 3 Records, 4 Config and disk, 10 Store.
+# Promises: the records are the truth: whatever is wrong with the file, it is made anew or
+# done without; nothing in the store is touched; no query is a syntax error; the order of
+# what is found depends on each entry and the query alone, so that cursors hold.
+
+INDEX_VERSION: Final = 0x646F6901  # "doi" and a number, kept in the head of the file
+CHECK_S: Final = 60.0  # how long an edit in place may go unnoticed (spec §7)
+SMALL_STORE: Final = 500  # entries; so few are all looked at whenever something is asked
+CHUNK: Final = 5000  # records in one transaction
+RANKED_HERE: Final = 1000  # matches ranked one by one; of more, FTS5 streams the best
+BUSY_S: Final = 5.0
+TICK_NS: Final = 16_000_000 if os.name == "nt" else 11_000_000  # changes closer together may show the same time
+JOURNAL_BYTES: Final = 65_536
+
+# ---- Words ----
+# All is compared as folded words. In Hangul and scripts that put no blanks between words each character counts as one:
+# a phrase of them is a substring search.
+
+_SINGLE: Final = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ua4cf\uac00-\ud7af\uf900-\ufaff\U0001b000-\U0001b16f"
+    "\U00020000-\U0003ffff"
+)
+_WORD: Final = rf"(?=\w)[{_SINGLE}]|(?:[^\W_{_SINGLE}]|[\u0900-\u0963\u0966-\u0dff])+"
+#: Accents and vowel points; not those of Indic scripts and kana, which make other letters.
+_MARKS_DROPPED: Final = (
+    "[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+)
+_PLAIN_LETTERS: Final = str.maketrans(table("ł=l ø=o đ=d ð=d þ=th æ=ae œ=oe \u0131=i ħ=h ŧ=t ŋ=n"))
+_GAP: Final = " \xb6 "  # between persons or tags: no phrase reaches across
+
+
+def fold_words(text: str) -> str:
+    """Return the words of a text without case and accents, parted by blanks: Müller is muller, ß is ss."""
+    if text.isascii():
+        return " ".join(re.findall("[a-z0-9]+", text.lower()))
+    import unicodedata
+
+    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", _visible(text)).casefold())
+    plain = unicodedata.normalize("NFC", re.sub(_MARKS_DROPPED, "", folded)).translate(_PLAIN_LETTERS)
+    return " ".join(re.findall(_WORD, plain))
+
+
+# ---- Queries ----
+
+_COLUMNS: Final = ("title", "people", "tags", "names", "venue", "abstract", "kind")
+#: In how many columns all words must be found, and whether as whole words, to come so early among the matches.
+_TIERS: Final = ((1, True), (4, True), (4, False), (5, False), (6, False))
+_WORD_FIELDS: Final = table(
+    "title author=people authors=people tag=tags tags venue journal=venue abstract type=kind "
+    "doi=names ref=names arxiv=names pmid=names pmcid=names isbn=names citekey=names key=names"
+)
+_CHOICES: Final = {"has": ("nopdf", "pdf"), "retracted": ("no", "yes")}  # the column's 0 and 1
+# `RETRACTED: Title of a paper` is a pasted title, `author: Smith` a field.
+_ITEM: Final = (
+    rf"(?i)(?P<minus>(?<!\S)-)?(?:(?P<field>{'|'.join(_WORD_FIELDS)}|year(?=:\s*[\d.])|(?:year|has|retracted)(?=:\S|:$)):\s*)?"
+    r'(?:"(?P<phrase>[^"]*)"|(?P<word>[^\s"]+|"|$))'
+)
+
+
+class Term(NamedTuple):
+    """Words that follow each other; the last one may go on unless `is_whole`."""
+
+    words: str  # folded
+    column: str  # empty: as many columns as the tier says
+    is_whole: bool
+    is_negated: bool
+
+    def is_in(self, texts: Sequence[str], tier: tuple[int, bool]) -> bool:
+        """Say whether it occurs in texts, one for each column."""
+        wanted = f" {self.words}{' ' if tier[1] or self.is_whole else ''}"
+        places = [_COLUMNS.index(self.column)] if self.column else range(tier[0])
+        return any(wanted in f" {texts[place]} " for place in places)
+
+    def fts(self, tier: tuple[int, bool]) -> str:
+        """Render it for FTS5."""
+        # SECURITY: folded words are letters and digits; nothing of FTS5's grammar is left in them.
+        star = "" if tier[1] or self.is_whole else " *"
+        return f'({{{self.column or " ".join(_COLUMNS[: tier[0]])}}} : "{self.words}"{star})'
+
+
+class Span(NamedTuple):
+    """A column whose value must lie between two others."""
+
+    column: str
+    low: int
+    high: int
+    is_negated: bool
+
+    def holds(self, row: IndexRow) -> bool:
+        """Say whether that is so for a record."""
+        value = getattr(row, self.column)
+        return (value is not None and self.low <= value <= self.high) is not self.is_negated
+
+    def sql(self) -> str:
+        """Render it for SQL, the entry being `e`."""
+        return f" AND (e.{self.column} BETWEEN {self.low:d} AND {self.high:d}) IS {'NOT ' * self.is_negated}TRUE"
+
+
+class Query(NamedTuple):
+    """What is searched for: every term and every span must hold."""
+
+    wanted: list[Term]
+    unwanted: list[Term]
+    spans: list[Span]
+
+    def tier(self, texts: Sequence[str]) -> int | None:
+        """Say how early a record with these texts comes, 0 being first; None if it does not match."""
+        if any(term.is_in(texts, _TIERS[-1]) for term in self.unwanted):
+            return None
+        fits = (all(term.is_in(texts, tier) for term in self.wanted) for tier in _TIERS)
+        return next((number for number, fit in enumerate(fits) if fit), None)
+
+    def fts(self) -> list[str]:
+        """Render what FTS5 is to match: in each tier, less what is in a better one, then in all; [] without words."""
+        sets = [" AND ".join(term.fts(tier) for term in self.wanted) for tier in (*_TIERS, _TIERS[-1])]
+        others = [[], *([better] for better in sets[:-2]), []]
+        never = [term.fts(_TIERS[-1]) for term in self.unwanted]
+        pairs = [(some, " OR ".join((*better, *never))) for some, better in zip(sets, others, strict=True)]
+        return [f"({some}) NOT ({other})" if other else some for some, other in pairs] if self.wanted else []
+
+
+def parse_query(text: str) -> Query:
+    """Read what a person typed (docs/INDEX.md); raises INVALID_ARGUMENT (bad_query)."""
+    found: list[Term | Span] = []
+    for item in re.finditer(_ITEM, _visible(text).translate(str.maketrans("\u201c\u201d\u201e\xab\xbb", '"""""'))):
+        is_phrase, field = item["phrase"] is not None, (item["field"] or "").lower()
+        value = item["phrase"] if is_phrase else item["word"]
+        if field in {"", *_WORD_FIELDS}:
+            found += _terms(field, value, is_phrase=is_phrase, is_negated=bool(item["minus"]))
+        else:
+            found.append(_span(field, value.strip().lower(), is_negated=bool(item["minus"])))
+    if not found:
+        raise DoigetError("bad_query", "The query holds no word to search for.")
+    terms = list(dict.fromkeys(item for item in found if isinstance(item, Term)))
+    spans = [item for item in found if isinstance(item, Span)]
+    return Query([t for t in terms if not t.is_negated], [t for t in terms if t.is_negated], spans)
+
+
+def _terms(field: str, value: str, *, is_phrase: bool, is_negated: bool) -> Iterator[Term]:
+    """Read an identifier, words, or nothing."""
+    column = _WORD_FIELDS.get(field, "")
+    if column in {"", "names"} and not value.isalnum():
+        with suppress(DoigetError):
+            yield Term(fold_words(parse_ref(value).id), "names", is_whole=False, is_negated=is_negated)
+            return
+    if words := fold_words(value):
+        is_whole = is_phrase or len(words.rpartition(" ")[2]) == 1
+        yield Term(words, column, is_whole, is_negated)
+
+
+def _span(field: str, value: str, *, is_negated: bool) -> Span:
+    if choices := _CHOICES.get(field):
+        if value not in choices:
+            raise DoigetError("bad_query", f"{field}: takes {' or '.join(choices)}.")
+        return Span({"has": "pdf"}.get(field, field), choices.index(value), choices.index(value), is_negated)
+    match = re.fullmatch(r"(?=.*\d)(\d{4})?(\.\.+|[-\u2013\u2026]|$)(\d{4})?", value)
+    if match is None:
+        raise DoigetError("bad_query", "year: takes a year or a range, such as 2019, 2019..2021, 2019.. or ..2021.")
+    first, last = int(match[1] or 0), int(match[3] or (9999 if match[2] else match[1]))
+    return Span("year", min(first, last), max(first, last), is_negated)
+
+
+# ---- Rows ----
+
+
+class IndexRow(NamedTuple):
+    """What the index holds of a record."""
+
+    id: int  # its place within a tier: shorter titles first, then by a checksum of the key
+    key: str
+    stamp: int  # of the file that was read
+    citekey: str
+    added_at: str
+    problem: str | None  # why the record cannot be used; then nothing of it is found
+    year: int | None = None
+    retracted: int = 0
+    has_file: int = 0  # the record names a PDF
+    pdf: int = 0  # and it is there
+    texts: tuple[str, ...] = ("",) * len(_COLUMNS)
+
+
+def load_index_row(store: Store, key: str) -> IndexRow | None:
+    """Read a record for the index; None where there is none."""
+    import zlib
+
+    path, checksum = store.record_path(key), zlib.crc32(key.encode())
+    try:
+        found = path.lstat()
+    except OSError:
+        return None
+    try:
+        record = _load_record(path, key) or {}
+    except DoigetError as error:  # one that may be mended without a change of the file is tried again
+        head, problem = _load_head(path, found.st_mtime_ns), error.message.encode("utf-8", "replace").decode()
+        stamp = _stamp_of(found, time.time_ns()) if error.extra.get("is_damage") else 0
+        return IndexRow(64 << 32 | checksum, key, stamp, head.citekey, head.added_at, problem)
+    work, file = as_dict(record.get("work")), _file_of(record)
+    date, texts = parse_date(work.get("date")) or iso_date(work.get("year")), _texts_of(record, work)
+    return IndexRow(
+        (min(len(texts[0].split()), 62) or 63) << 32 | checksum,
+        key,
+        _stamp_of(found, time.time_ns()),
+        clean_line(record.get("citekey"), 200) or "",
+        _iso(record.get("added_at")) or utc_now(found.st_mtime_ns / 1e9),
+        None,
+        int(date[:4]) if date else None,
+        int(str(as_dict(work.get("retraction")).get("status")) in RETRACTION_STATUSES[:4]),
+        int(file is not None),
+        int(file is not None and is_regular_file(store.pdf_path(key))),
+        texts,
+    )
+
+
+def _texts_of(record: Mapping[str, Any], work: Mapping[str, Any]) -> tuple[str, ...]:
+    def words(names: str, source: Mapping[str, Any] = work) -> str:
+        values = (as_text(value) or "" for name in names.split() for value in as_list(source.get(name)))
+        return _GAP.join(fold_words(value[:MAX_RAW]) for value in values)
+
+    people = (*as_list(work.get("authors")), *as_list(work.get("editors")))
+    names = words("citekey ref", record) + _GAP + words("doi arxiv_id pmid pmcid year isbn")
+    venue = words("container_title event series institution journal_ref")
+    title, tags = words("title subtitle original_title"), words("tags", record)
+    return title, _GAP.join(map(_person_words, people)), tags, names, venue, words("abstract"), words("type")
+
+
+def _person_words(raw: object) -> str:
+    """Return a name in both orders, with initials: `smith john smith j` is found by all that people write."""
+    if not isinstance(raw, dict):
+        return fold_words(as_text(raw) or "")
+    given, *rest = (as_text(raw.get(name)) or "" for name in ("given", "particle", "family", "literal"))
+    return fold_words(
+        " ".join((*rest, given, *rest, *(word[0] for word in given.split()), as_text(raw.get("suffix")) or ""))
+    )
+
+
+def _stamp_of(found: os.stat_result, now_ns: int) -> int:
+    """Return a number that changes with a file; 0 while it is so young that a change might not show."""
+    is_young = 0 <= now_ns - found.st_mtime_ns < TICK_NS
+    return 0 if is_young else (found.st_mtime_ns * 0xF4243 + found.st_size * 0x1000003 + found.st_ino) % 2**63
+
+
+# ---- The index ----
+
+_LISTED: Final = ", ".join(_COLUMNS)
+_SCHEMA: Final = f"""
+DROP TABLE IF EXISTS words; DROP TABLE IF EXISTS state; DROP TABLE IF EXISTS entry; DROP TABLE IF EXISTS doc;
+CREATE TABLE state (mtime_ns INTEGER, checked_at REAL, pdfs_ns INTEGER);
+INSERT INTO state VALUES (-1, 0, -1);
+CREATE TABLE entry (id INTEGER PRIMARY KEY, key TEXT, stamp INTEGER, citekey TEXT COLLATE NOCASE, added_at TEXT,
+  problem TEXT, year INTEGER, retracted INTEGER, has_file INTEGER, pdf INTEGER);
+CREATE INDEX by_key ON entry (key, stamp);
+CREATE INDEX by_citekey ON entry (citekey, key, problem);
+CREATE INDEX by_time ON entry (added_at, key) WHERE problem IS NULL;
+CREATE TABLE doc (id INTEGER PRIMARY KEY, {_LISTED});
+CREATE VIRTUAL TABLE words USING fts5({_LISTED}, content=doc, content_rowid=id, tokenize=ascii, columnsize=0);
+INSERT INTO words (words, rank) VALUES ('hashsize', 33554432);
+PRAGMA user_version = {INDEX_VERSION}"""  # noqa: S608 - made of constants
+_FORGET: Final = f"""
+INSERT INTO words (words, rowid, {_LISTED}) SELECT 'delete', doc.* FROM doc JOIN entry USING (id) WHERE key = ?;
+DELETE FROM doc WHERE id IN (SELECT id FROM entry WHERE key = ?);
+DELETE FROM entry WHERE key = ?"""  # noqa: S608 - made of constants
+_LEARN: Final = f"INSERT INTO words (rowid, {_LISTED}) SELECT * FROM doc WHERE id = ?"  # noqa: S608 - made of constants
+_NO_SQLITE: Final = "This Python has no sqlite3: every search reads all records."
+_NEWEST: Final = (
+    "SELECT added_at, key FROM entry WHERE problem IS NULL AND (added_at, key) < (?, ?) "
+    "ORDER BY added_at DESC, key DESC LIMIT ?"
+)
+_COUNT: Final = "SELECT count(*) FROM entry WHERE problem IS NULL"
+
+
+class Hits(NamedTuple):
+    """A page of what was found: safekeys in order, each with the cursor of what comes behind it."""
+
+    total: int
+    page: list[tuple[str, str]]
+    has_more: bool
+
+
+class Index:
+    """What can be asked of all entries at once; it refreshes itself before every answer (spec §7)."""
+
+    def __init__(self, store: Store, folder: Path) -> None:
+        self.store = store
+        self.folder = folder  # in the cache
+        self.trouble = ""  # why answers take longer than they should
+        self._db: Any = None  # a connection
+        self._mode = "file"  # then memory, then scan: without a database
+        self._is_mended = False
+
+    @property
+    def path(self) -> Path:
+        """Where the index is kept, whether there is one or not."""
+        import hashlib
+
+        digest = hashlib.sha256(os.fsencode(os.path.realpath(self.store.root))).hexdigest()
+        return self.folder / f"{digest[:16]}.{INDEX_VERSION & 255}.sqlite"
+
+    # ---- what can be asked ----
+
+    def keys(self, query: str | None = None) -> list[str]:
+        """Return the safekeys of the entries that match, the best first; without a query all, by citekey.
+
+        Raises INVALID_ARGUMENT (bad_query).
+        """
+        if query is not None:
+            return [key for key, _ in self.search(query).page]
+
+        def ask(db: Any) -> list[str]:
+            if db is None:
+                return [row.key for row in sorted(self._rows(), key=lambda row: (row.citekey.lower(), row.key))]
+            return [key for (key,) in db.execute("SELECT key FROM entry WHERE problem IS NULL ORDER BY citekey, key")]
+
+        return self._ask(ask) or []
+
+    def search(self, query: str, limit: int | None = None, cursor: str = "") -> Hits:
+        """Find what matches a query, the best first: all, or `limit` entries behind a cursor.
+
+        An entry keeps its place whatever is added or removed. Raises INVALID_ARGUMENT (bad_query, bad_cursor).
+        """
+        import zlib
+
+        wanted = parse_query(query)
+        digest = f"{zlib.crc32(repr(wanted).encode()):08x}"
+        match = re.fullmatch(rf"([0-9])\.([0-9]{{1,12}})\.{digest}", cursor)
+        if cursor and match is None:
+            raise DoigetError("bad_cursor", hint="Start again without a cursor; it goes with one query only.")
+        after = (int(match[1]), int(match[2])) if match else (0, -1)
+
+        def ask(db: Any) -> Hits:
+            total, places = self._found(db, wanted, after, limit) if db else self._scanned(wanted, after)
+            page = [(key, f"{tier}.{number}.{digest}") for tier, number, key in places[:limit]]
+            return Hits(total, page, has_more=len(places) > len(page))
+
+        return self._ask(ask, pdfs=any(span.column == "pdf" for span in wanted.spans)) or Hits(0, [], has_more=False)
+
+    def newest(self, limit: int, after: tuple[str, ...] | None) -> tuple[int, list[tuple[str, str]]] | None:
+        """Return how many entries there are, and (added_at, safekey) of the newest behind a place; None if unknown."""
+        values = (*(after or "~~"), limit)
+        return self._ask(lambda db: db and (_one(db, _COUNT), db.execute(_NEWEST, values).fetchall()))
+
+    def citekeys(self) -> dict[str, str] | None:
+        """Return the citekey of every record by its safekey; None if that takes reading many of them."""
+        sql = "SELECT key, citekey FROM entry"
+        return self._ask(lambda db: db and dict(db.execute(sql).fetchall()), at_most=SMALL_STORE)
+
+    def taken(self, others: Container[str]) -> Container[str] | None:
+        """Return what tells of a citekey (in small letters) whether it is in use or among others; None as above."""
+
+        class Taken:
+            def __init__(self, db: Any) -> None:
+                self.db = db
+
+            def __contains__(self, citekey: object) -> bool:
+                return citekey in others or bool(_one(self.db, "SELECT 1 FROM entry WHERE citekey = ?", citekey))
+
+        return self._ask(lambda db: db and Taken(db), at_most=SMALL_STORE)
+
+    def rebuild(self) -> int:
+        """Make the index anew; returns the number of entries. The store's `problems` name what cannot be used."""
+        return self._ask(lambda db: int(_one(db, _COUNT)) if db else sum(1 for _ in self._rows()), anew=True) or 0
+
+    def state(self) -> tuple[bool, str]:
+        """Say whether all is well, and how the index stands, by looking only."""
+        if _sqlite() is None:
+            self.trouble = _NO_SQLITE
+        elif not self.trouble and not _is_creatable(self.folder):
+            self.trouble = f"The index is kept in memory: {self.folder} cannot be written."
+        if self.trouble or not is_regular_file(self.path):
+            return not self.trouble, self.trouble or "none yet: the first search makes it"
+        sqlite3 = _sqlite()
+        try:
+            with contextlib.closing(self._open(sqlite3)) as db:
+                count, seen_ns = _one(db, _COUNT), _one(db, "SELECT mtime_ns FROM state")
+        except sqlite3.Error:
+            return False, f"{self.path} is damaged or busy: the next search makes it anew, or does without."
+        waiting = "" if seen_ns == _mtime_ns(self.store.metadata) else "; the next search takes in what has changed"
+        return True, f"ok: {count} entries{waiting}"
+
+    # ---- searching ----
+
+    def _rows(self) -> Iterator[IndexRow]:
+        """Read every record that can be used."""
+        rows = (load_index_row(self.store, key) for key in self.store.keys())  # noqa: SIM118 - a store is no dict
+        yield from (row for row in rows if row and row.problem is None)
+
+    def _scanned(self, wanted: Query, after: tuple[int, int]) -> tuple[int, list[tuple[int, int, str]]]:
+        """Find without a database."""
+        rows = (row for row in self._rows() if all(span.holds(row) for span in wanted.spans))
+        tiers = ((wanted.tier(row.texts), row) for row in rows)
+        places = sorted((tier, row.id, row.key) for tier, row in tiers if tier is not None)
+        return len(places), [place for place in places if place[:2] > after]
+
+    def _found(
+        self, db: Any, wanted: Query, after: tuple[int, int], limit: int | None
+    ) -> tuple[int, list[tuple[int, int, str]]]:
+        """Return how many entries match, and the places (tier, id, key) behind one: all, or one more than `limit`."""
+        matches, spans = wanted.fts(), "".join(span.sql() for span in wanted.spans)
+        sql = "SELECT e.id FROM entry e WHERE problem IS NULL"
+        if matches:
+            join = " CROSS JOIN entry e ON e.id = words.rowid" if spans else ""
+            sql = f"SELECT words.rowid FROM words{join} WHERE words MATCH ?"  # noqa: S608 - made of constants
+        ids = [number for (number,) in db.execute(sql + spans, matches[-1:])]
+        if matches and limit is not None and len(ids) > RANKED_HERE:
+            total, places = len(ids), self._streamed(db, sql + spans, matches, after, limit)
+        else:
+            ranked = sorted((tier, number) for number in ids if (tier := _tier(db, wanted, number)) is not None)
+            total, places = len(ranked), [place for place in ranked if place > after]
+        shown = places if limit is None else places[: limit + 1]
+        return total, [(*place, _one(db, "SELECT key FROM entry WHERE id = ?", place[1])) for place in shown]
+
+    def _streamed(
+        self, db: Any, sql: str, matches: Sequence[str], after: tuple[int, int], limit: int
+    ) -> list[tuple[int, int]]:
+        """Return the places behind one, tier by tier, until one more than `limit` are found."""
+        places: list[tuple[int, int]] = []
+        for tier in range(after[0], len(_TIERS)):
+            values = (matches[tier], after[1] if tier == after[0] else -1, limit + 1 - len(places))
+            places += [
+                (tier, number)
+                for (number,) in db.execute(f"{sql} AND words.rowid > ? ORDER BY words.rowid LIMIT ?", values)
+            ]
+            if len(places) > limit:
+                break
+        return places
+
+    # ---- the database ----
+
+    def _ask(
+        self, question: Callable[[Any], T], at_most: int = sys.maxsize, *, anew: bool = False, pdfs: bool = False
+    ) -> T | None:
+        """Put a question to a current database: in the file, else in memory; where there is none, to None.
+
+        Returns None without a store, or where more than `at_most` records would have to be read first.
+        """
+        if not self.store.metadata.is_dir():
+            return None
+        if (sqlite3 := _sqlite()) is None:
+            self._mode, self.trouble = "scan", _NO_SQLITE
+        while self._mode != "scan":
+            try:
+                db = self._db = self._db or self._open(sqlite3)
+                if anew:
+                    self._create(db)
+                    anew = False
+                if not self._refresh(db, at_most):
+                    return None
+                if pdfs:
+                    self._look_for_pdfs(db)
+                return question(db)
+            except sqlite3.Error as error:
+                self._fall_back(str(error))
+        return question(None)
+
+    def _open(self, sqlite3: Any) -> Any:
+        if self._mode == "file":
+            try:
+                make_folder(self.folder)
+            except DoigetError as error:
+                self._mode, self.trouble = "memory", f"The index is kept in memory: {error.message}"
+        # SECURITY: a planted link must not lead the database to another file.
+        if self.path.is_symlink():
+            remove_file(self.path)
+        where = self.path if self._mode == "file" else ":memory:"
+        db = sqlite3.connect(where, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+        for pragma in (
+            "journal_mode = TRUNCATE",
+            "synchronous = NORMAL",
+            "cache_size = -65536",
+            "cache_spill = OFF",
+            "temp_store = MEMORY",
+        ):
+            db.execute(f"PRAGMA {pragma}")
+        version = _one(db, "PRAGMA user_version")
+        if version not in {0, INDEX_VERSION}:
+            raise sqlite3.DatabaseError("not ours")
+        if version == 0:
+            self._create(db)
+        return db
+
+    def _create(self, db: Any) -> None:
+        with db:  # a transaction
+            db.execute("BEGIN IMMEDIATE")
+            for sql in _SCHEMA.split(";"):
+                db.execute(sql)
+
+    def _fall_back(self, why: str) -> None:
+        """After a failure, choose what to try next: a new file (once), a database in memory, none."""
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+        if "no such module" in why or self._mode == "memory":
+            self._mode, self.trouble = "scan", "SQLite has no FTS5 here: every search reads all records."
+        elif "locked" in why or self._is_mended:
+            reason = "another process keeps its file busy" if "locked" in why else f"{self.path} cannot be used"
+            self._mode, self.trouble = "memory", f"The index is kept in memory: {reason}."
+        else:
+            self._is_mended = True
+            for path in (self.path, self.path.with_name(f"{self.path.name}-journal")):
+                remove_file(path)
+
+    # ---- staying current ----
+
+    def _refresh(self, db: Any, at_most: int) -> bool:
+        """Take in what has changed in the store; say whether it is all in."""
+        now, folder_ns = time.time(), _folder_ns(self.store.metadata)
+        seen_ns, checked_at = db.execute("SELECT mtime_ns, checked_at FROM state").fetchone()
+        is_small = not _one(db, "SELECT 1 FROM entry LIMIT 1 OFFSET ?", SMALL_STORE)
+        changed = [] if folder_ns == seen_ns else self._explained(seen_ns, folder_ns)
+        if is_checked := is_small or changed is None or not 0 <= now - checked_at < CHECK_S:
+            changed = self._differing(db)
+        if len(changed) > (at_most if self._mode == "file" else at_most // 20):
+            return False
+        if changed or folder_ns != seen_ns or (is_checked and not is_small):
+            known = (folder_ns, now if is_checked else checked_at)
+            for start in range(0, max(len(changed), 1), CHUNK):
+                keys = changed[start : start + CHUNK]
+                self._take_in(db, keys, known if start + CHUNK >= len(changed) else None)
+        self.store.problems.clear()
+        self.store.problems.update(
+            db.execute("SELECT key || '.toml', problem FROM entry WHERE id >= ?", (64 << 32,)).fetchall()
+        )
+        return True
+
+    def _differing(self, db: Any) -> list[str]:
+        """List the keys of records that are new, changed or gone, by a look at every file."""
+        folder, found, now_ns = str(self.store.metadata), {}, time.time_ns()
+        with disk_errors("read", folder):
+            names = os.listdir(folder)  # noqa: PTH208 - names are all it takes, at 100,000 entries
+        for name in names:
+            if name.endswith(".toml"):
+                with suppress(OSError):
+                    found[name[:-5]] = _stamp_of(os.lstat(f"{folder}{os.sep}{name}"), now_ns)
+        known = dict(db.execute("SELECT key, stamp FROM entry").fetchall())
+        changed = {key for key, _ in found.items() ^ known.items()} | {key for key, stamp in found.items() if not stamp}
+        return sorted(filter(re.compile(_KEY).fullmatch, changed))
+
+    def _explained(self, since_ns: int, until_ns: int) -> list[str] | None:
+        """List the records that doiget changed between two times of their folder; None if others were at work."""
+        with suppress(DoigetError):
+            lines = (load_bytes(self._journal, 2 * JOURNAL_BYTES) or b"").decode("ascii", "replace").splitlines()
+            matches = (re.fullmatch(rf"(\d{{1,20}}) (\d{{1,20}}) ({_KEY})", line) for line in lines)
+            changes = sorted((int(match[1]), int(match[2]), match[3]) for match in matches if match)
+            later = [change for change in changes if max(change[:2]) > since_ns or change[0] == since_ns]
+            covered_ns = since_ns
+            for began_ns, ended_ns, _ in later:
+                covered_ns = max(covered_ns, ended_ns) if began_ns <= covered_ns else covered_ns
+            return sorted({key for _, _, key in later}) if covered_ns >= until_ns else None
+        return None
+
+    @property
+    def _journal(self) -> Path:
+        return self.path.with_suffix(".changes")
+
+    @contextmanager
+    def changing(self, key: str) -> Iterator[None]:
+        """Note a change with the times of the folder before and after it; a note that is lost costs time only."""
+        before_ns = _mtime_ns(self.store.metadata)
+        try:
+            yield
+        finally:
+            after_ns = _mtime_ns(self.store.metadata)
+            with suppress(OSError, DoigetError):
+                make_folder(self.folder)
+                with open_append(self._journal) as file:
+                    if os.fstat(file.fileno()).st_size > JOURNAL_BYTES:
+                        cut_file(file.fileno(), 0)
+                    write_all(file.fileno(), f"{before_ns} {after_ns} {key}\n".encode())
+
+    def _take_in(self, db: Any, keys: Sequence[str], known: tuple[int, float] | None) -> None:
+        """Replace what is known of some records by what they say now; `known` is the state if these are the last."""
+        rows = sorted(row for key in keys if (row := load_index_row(self.store, key)))
+        with db:  # a transaction
+            db.execute("BEGIN IMMEDIATE")
+            # A build leaves many segments: they are merged little by little later, not again and again meanwhile.
+            if len(keys) == CHUNK or known is None:
+                db.execute("INSERT INTO words (words, rank) VALUES ('automerge', ?)", (0 if known is None else 4,))
+            old = [(key,) for key in keys if _one(db, "SELECT 1 FROM entry WHERE key = ?", key)]
+            for sql in _FORGET.split(";"):
+                db.executemany(sql, old)
+            for row in rows:
+                number = row.id
+                while _one(db, "SELECT 1 FROM entry WHERE id = ?", number):
+                    number += 1
+                db.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (number, *row[1:-1]))
+                if row.problem is None:
+                    db.execute("INSERT INTO doc VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (number, *row.texts))
+                    db.execute(_LEARN, (number,))
+            if known is not None:
+                db.execute("UPDATE state SET mtime_ns = ?, checked_at = ?", known)
+
+    def _look_for_pdfs(self, db: Any) -> None:
+        """Notice PDFs that appeared or vanished while their records stayed the same."""
+        root_ns = _folder_ns(self.store.root)
+        if root_ns != _one(db, "SELECT pdfs_ns FROM state"):
+            there = {name[:-4] for name in list_names(self.store.root) if name.endswith(".pdf")}
+            rows = db.execute("SELECT id, key, pdf FROM entry WHERE has_file").fetchall()
+            moved = [(int(key in there), number) for number, key, pdf in rows if (key in there) != bool(pdf)]
+            with db:
+                db.execute("BEGIN IMMEDIATE")
+                db.executemany("UPDATE entry SET pdf = ? WHERE id = ?", moved)
+                db.execute("UPDATE state SET pdfs_ns = ?", (root_ns,))
+
+
+def _sqlite() -> Any:
+    """Return the sqlite3 module, None for a Python that was built without."""
+    try:
+        import sqlite3
+    except ImportError:
+        return None
+    return sqlite3
+
+
+def _one(db: Any, sql: str, *values: object) -> Any:
+    """Return the one value a query asks for, None where there is no row."""
+    row = db.execute(sql, values).fetchone()
+    return row and row[0]
+
+
+def _tier(db: Any, wanted: Query, number: int) -> int | None:
+    if not wanted.wanted and not wanted.unwanted:
+        return 0
+    return wanted.tier(db.execute("SELECT * FROM doc WHERE id = ?", (number,)).fetchone()[1:])
+
+
+def _mtime_ns(folder: Path) -> int:
+    try:
+        return folder.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _folder_ns(folder: Path) -> int:
+    """Return the time of a folder's last change once later ones are sure to show; -1 if they may not."""
+    for wait_s in (TICK_NS / 1e9, 0):
+        found_ns = _mtime_ns(folder)
+        if not 0 <= time.time_ns() - found_ns < TICK_NS:
+            return found_ns
+        time.sleep(wait_s)
+    return -1
+
+
+# ############################################################################
+# MARK: 12. Exports
+# ############################################################################
+# Entries as BibTeX, BibLaTeX, CSL-JSON and RIS.
+# Uses: 3 Records, 10 Store.
+# Promises: rendering is pure and needs the entry alone; text of a record never becomes a TeX command that is not in
+# SAFE_MATH; counting every brace, each value is balanced; no RIS value holds a line end; citekeys are legal and unique.
+
+
+class ExportOptions(NamedTuple):
+    """What a user may choose about an export."""
+
+    ascii: bool = False  # accented letters as TeX commands, in BibTeX and BibLaTeX
+    file_field: bool = False  # name the PDF
+
+
+PLAIN_EXPORT: Final = ExportOptions()
+
+#: Every type of docs/STORE.md in the words of BibTeX, BibLaTeX, CSL and RIS; `other` stands for all that have no row.
+EXPORT_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
+    name: tuple(words)
+    for names, *words in map(str.split, """
+        journal-article                               article       article       article-journal  JOUR
+        book|monograph                                book          book          book             BOOK
+        edited-book                                   book          collection    book             EDBOOK
+        reference-book                                book          reference     book             BOOK
+        book-set                                      book          mvbook        book             BOOK
+        book-series                                   book          mvbook        book             SER
+        book-chapter|book-section|book-part|book-track incollection incollection  chapter          CHAP
+        reference-entry                               incollection  inreference   entry            ENCYC
+        proceedings-article                           inproceedings inproceedings paper-conference CPAPER
+        proceedings                                   proceedings   proceedings   book             CONF
+        proceedings-series                            proceedings   mvproceedings book             CONF
+        report|report-series|report-component         techreport    report        report           RPRT
+        dissertation                                  phdthesis     thesis        thesis           THES
+        preprint|posted-content                       misc          online        article          UNPB
+        dataset                                       misc          dataset       dataset          DATA
+        database                                      misc          dataset       dataset          DBASE
+        software                                      misc          software      software         COMP
+        standard                                      misc          standard      standard         STAND
+        peer-review                                   misc          review        review           GEN
+        presentation                                  misc          misc          speech           SLIDE
+        blog-post                                     misc          online        post-weblog      BLOG
+        image                                         misc          image         graphic          FIGURE
+        audiovisual                                   misc          video         motion_picture   VIDEO
+        journal|journal-issue|journal-volume          misc          periodical    periodical       JFULL
+        collection                                    misc          misc          collection       GEN
+        grant                                         misc          misc          document         GRANT
+        component|other                               misc          misc          document         GEN
+    """.strip().splitlines())
+    for name in names.split("|")
+}  # fmt: skip
+BIBTEX, BIBLATEX, CSL, RIS = range(4)
+
+
+def export_type(work: Work, column: int) -> str:
+    """Return the entry type of a work in one format's words."""
+    return EXPORT_TYPES.get(work.type or "", EXPORT_TYPES["other"])[column]
+
+
+# ---- What all formats say ----
+
+
+def full_title(work: Work) -> str | None:
+    """Return title and subtitle as one line, each once; None without a title."""
+    title, more = work.title, work.subtitle
+    if not title or not more or more.casefold() in title.casefold():
+        return title
+    return f"{title}{' ' if title[-1] in '.:!?' else ': '}{more}"
+
+
+def doi_of(entry: Entry) -> str | None:
+    """Return the DOI to cite: the journal's, else arXiv's own in its usual spelling, else the entry's ref."""
+    doi, arxiv_id = entry.work.doi, entry.work.arxiv_id
+    if arxiv_id and (doi is None or doi.startswith("10.48550/arxiv.")):
+        return f"10.48550/arXiv.{arxiv_id}"
+    return doi or (entry.ref if re.match(r"10\.\d", entry.ref) else None)
+
+
+def url_of(work: Work) -> str | None:
+    """Return the landing page, unless the DOI says the same."""
+    return work.url if not re.match(r"https://(?:dx\.)?doi\.org/10\.", work.url or "") else None
+
+
+def date_parts(work: Work) -> list[str]:
+    """Return year, month and day as far as they are known: `["2009", "03"]`."""
+    return (work.date or str(work.year or "")).split("-") if work.date or work.year else []
+
+
+def note_of(work: Work) -> str | None:
+    """Return the warning that a reference list must carry: that the work was retracted or the like."""
+    if work.retraction is None:
+        return None
+    notice = f"; notice: {work.retraction.notice_doi}" if work.retraction.notice_doi else ""
+    return f"{work.retraction.status.replace('_', ' ').capitalize()}{notice}"
+
+
+def last_name(author: Author) -> str:
+    """Return particle and family name."""
+    return f"{author.particle} {author.family}".strip()
+
+
+def maker_of(work: Work) -> str | None:
+    """Return who published a work, or whose report or thesis it is."""
+    is_institutional = export_type(work, BIBTEX) in {"techreport", "phdthesis"}
+    names = (work.institution, work.publisher) if is_institutional else (work.publisher, work.institution)
+    return names[0] or names[1]
+
+
+def publisher_of(work: Work) -> str | None:
+    """Return who published a work, unless its container's name says so already."""
+    return maker if (maker := maker_of(work)) != work.container_title else None
+
+
+# ---- Text to TeX ----
+
+_TEX_SPECIALS: Final = str.maketrans({
+    "\\": r"\textbackslash{}", "{": r"\textbraceleft{}", "}": r"\textbraceright{}", "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    **{char: f"\\{char}" for char in "%&#_$"},
+})  # fmt: skip
+_HIGH: Final = "".join(map(chr, set(_SUPERSCRIPTS.values())))
+_LOW: Final = "".join(map(chr, set(_SUBSCRIPTS.values())))
+#: Most lines need nothing done, and most titles.
+_is_risky: Final = re.compile(rf"[\\{{}}~^<>|%&_#${_HIGH}{_LOW}]|--|``|''|,,|[?!]`").search
+_has_odd_case: Final = re.compile(r"[^\x00-\x7f]|[\w.&'][A-Z]|\b[A-Z](?!\w)|[A-Z]\w*\d").search
+_WORD_CHARS: Final = rf"[\w{_HIGH}{_LOW}]+"
+#: A word; a sign that TeX would join to the next; a special character.
+_PIECES: Final = rf"({_WORD_CHARS}(?:[.&'\u2019]{_WORD_CHARS})*)|([-`',])(?=\2)|[?!](?=`)|[\\{{}}~^<>|%&#$]"
+_FORMULA: Final = r"(?<!\\)(\$[^$]+(?<!\\)\$(?!\d))"
+#: The control sequences that may stay in a formula. None of them reads, writes or defines anything.
+SAFE_MATH: Final = table(r"""
+    alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi pi varpi rho varrho
+    sigma varsigma tau upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega
+    pm mp times div cdot ast star circ bullet oplus ominus otimes odot wedge vee cap cup setminus dagger ddagger amalg
+    le leq ge geq ne neq ll gg sim simeq approx cong equiv propto prec succ subset supset subseteq supseteq in ni notin
+    lesssim gtrsim perp parallel mid vdash models
+    to rightarrow leftarrow leftrightarrow Rightarrow Leftarrow Leftrightarrow longrightarrow mapsto uparrow downarrow
+    infty partial nabla hbar ell Re Im aleph emptyset forall exists neg prime angle triangle Box square surd
+    sum prod int oint bigcup bigcap ldots cdots dots vdots colon quad qquad langle rangle lfloor rfloor lceil rceil
+    lbrace rbrace vert Vert left right big Big limits displaystyle textstyle scriptstyle
+    sin cos tan cot sec csc sinh cosh tanh arcsin arccos arctan exp log ln lim sup inf min max arg det dim ker gcd deg
+    frac sqrt over binom not overline underline hat widehat tilde widetilde bar vec dot ddot check breve acute grave
+    mathrm mathbf mathit mathsf mathtt mathcal mathbb mathfrak mathscr boldsymbol bm text textrm textit textbf mbox hbox
+    operatorname rm bf it cal sf tt sp sb , ; : ! { } |
+""") | {" ": " "}
+_TAKES_MORE: Final = (
+    r"(?:[\^_]|\\(?:frac|sqrt|binom|not|overline|underline|(?:wide)?hat|(?:wide)?tilde|bar|vec|d?dot|check|breve|acute|"
+    r"grave|math[a-z]+|boldsymbol|bm|text(?:rm|it|bf)?|[mh]box|operatorname|sp|sb|left|right|big|Big))\s*"
+)
+
+
+def is_balanced(text: str) -> bool:
+    """Say whether every brace closes one that was opened, counting all of them."""
+    depths = list(itertools.accumulate((char == "{") - (char == "}") for char in text))
+    return not depths or (min(depths) >= 0 and depths[-1] == 0)
+
+
+def is_safe_formula(formula: str) -> bool:
+    """Say whether `$…$` may reach TeX as it is: balanced, complete, and with commands of SAFE_MATH only."""
+    # SECURITY: metadata is a stranger's text. No `^^5c` for a backslash, no comment, parameter, tie or alignment.
+    body = formula[1:-1]
+    if not re.search(r"[\\^_]", body) and (body != body.strip() or re.search(r"[^\W\d_]{2,}\s", body)):
+        return False  # prose: `$5 and $`, `A$AP and Ke$ha`
+    words = re.findall(r"\\([^\W\d_]+|.)", body, re.DOTALL)
+    is_harmless = SAFE_MATH.keys() >= set(words) and not re.search(r"\^\^|[%#&~\x00-\x1f]", body)
+    is_complete = not re.search(rf"{_TAKES_MORE}(?:[}}^_]|$)", body) and words.count("left") == words.count("right")
+    return is_harmless and is_complete and is_balanced(body) and is_balanced(re.sub(r"\\.", "", body))
+
+
+def render_tex(text: str, *, keep_case: bool = False) -> str:
+    """Render one line as TeX that prints just that line; formulas stay if they are safe, raised digits are groups.
+
+    `keep_case` puts words into braces whose capitals a style must not change, unless the whole line is capitals.
+    """
+    if not _is_risky(text) and not (keep_case and _has_odd_case(text)):
+        return text
+    keep_case = keep_case and 9 * sum(map(str.islower, text)) > sum(map(str.isupper, text))
+
+    def render(match: re.Match[str]) -> str:
+        shown = match[0].translate(_TEX_SPECIALS)
+        if match[1] is None:
+            return f"{shown}{{}}" if shown in "-`',?!" else shown
+        raised = shown if shown.isascii() else re.sub(rf"([{_HIGH}]+)|[{_LOW}]+", _render_raised, shown)
+        return f"{{{raised}}}" if raised != shown or (keep_case and _has_own_case(match)) else shown
+
+    parts = re.split(_FORMULA, text) if "$" in text else [text]
+    return "".join(
+        f"{{{part}}}" if place % 2 and is_safe_formula(part) else re.sub(_PIECES, render, part)
+        for place, part in enumerate(parts)
+    )
+
+
+def _render_raised(match: re.Match[str]) -> str:
+    import unicodedata
+
+    plain = unicodedata.normalize("NFKC", match[0]).replace("\u2212", "-")
+    return rf"\text{'super' if match[1] else 'sub'}script{{{plain}}}"
+
+
+def _has_own_case(word: re.Match[str]) -> bool:
+    """Say whether a word's capitals carry meaning: tICA, NuG2, DNA, P53, the K of vitamin K; not `A` and `I`."""
+    text = word[0]
+    if text.islower():
+        return False
+    if len(text) == 1:
+        return text.isupper() and (text not in "AI" or word.string[word.end() : word.end() + 1] in {"-", "/"})
+    has_capital = any(map(str.isupper, text))
+    return any(map(str.isupper, text[1:])) or (has_capital and any(map(str.isdigit, text)))
+
+
+#: TeX's accents by the combining character, and its letters and marks with a name.
+_ACCENT_COMMANDS: Final = table(
+    "\u0300=` \u0301=' \u0302=^ \u0303=~ \u0304== \u0306=u \u0307=. \u0308=\" \u030a=r \u030b=H \u030c=v "
+    "\u0323=d \u0327=c \u0328=k \u0331=b"
+)
+_LETTER_COMMANDS: Final = table("""
+    ß=ss æ=ae Æ=AE œ=oe Œ=OE ø=o Ø=O ł=l Ł=L đ=dj Đ=DJ ð=dh Ð=DH þ=th Þ=TH ı=i –=textendash —=textemdash
+    ‘=textquoteleft ’=textquoteright “=textquotedblleft ”=textquotedblright
+""")  # noqa: RUF001 - these are the characters meant
+
+
+def to_ascii_tex(tex: str) -> str:
+    """Write accented letters as TeX commands; formulas, and what TeX has no command for, stay as they are."""
+    import unicodedata
+
+    def write(match: re.Match[str]) -> str:
+        char = match[0]
+        if char in _LETTER_COMMANDS:
+            return f"{{\\{_LETTER_COMMANDS[char]}}}"
+        parts = unicodedata.normalize("NFD", char)
+        if char[0] == "$" or not parts[0].isascii() or not _ACCENT_COMMANDS.keys() >= set(parts[1:]):
+            return char
+        return functools.reduce(lambda inner, accent: f"{{\\{_ACCENT_COMMANDS[accent]}{{{inner}}}}}", parts)
+
+    return re.sub(r"(?<!\\)\$[^$]+\$|[^\x00-\x7f]", write, tex)
+
+
+# ---- BibTeX and BibLaTeX ----
+
+#: All fields, in the order they are written.
+_BIB_FIELDS: Final = (
+    "title", "subtitle", "origtitle", "author", "editor", "journal", "journaltitle", "booktitle", "eventtitle", "type",
+    "series", "edition", "publisher", "institution", "school", "organization", "howpublished", "volume", "number",
+    "pages", "eid", "date", "year", "month", "isbn", "issn", "doi", "url", "eprint", "archiveprefix", "eprinttype",
+    "primaryclass", "eprintclass", "pmid", "pmcid", "note", "keywords", "file",
+)  # fmt: skip
+_VERBATIM: Final = ("doi", "url", "eprint")
+#: The field of an entry type for what the work is part of, and the one for who published it (else `publisher`).
+_CONTAINER_FIELDS: Final = (
+    table("article=journal incollection=booktitle inproceedings=booktitle"),
+    table("article=journaltitle incollection=booktitle inproceedings=booktitle inreference=booktitle"),
+)
+_PUBLISHER_FIELDS: Final = (
+    table("techreport=institution phdthesis=school misc=howpublished"),
+    table("report=institution thesis=institution")
+    | dict.fromkeys(("image", "misc", "online", "review", "software", "standard", "video"), "organization"),
+)
+
+
+def render_bibtex(entry: Entry, options: ExportOptions) -> str:
+    """Render an entry with one of the 14 standard types of BibTeX, without its abstract."""
+    work = entry.work
+    year, month, *_ = [*date_parts(work), "", ""]
+    own = {"title": full_title(work), "year": year, "month": month and _MONTHS[int(month) - 1]}
+    own |= {"pages": work.pages or work.article_number}
+    if work.arxiv_id:
+        own |= {"archiveprefix": "arXiv", "primaryclass": work.primary_class}
+    return _render_bib(entry, BIBTEX, options, own)
+
+
+def render_biblatex(entry: Entry, options: ExportOptions) -> str:
+    """Render an entry with BibLaTeX's own types and fields, without its abstract."""
+    work = entry.work
+    own = {"title": work.title, "origtitle": work.original_title, "eventtitle": work.event}
+    own |= {"subtitle": work.subtitle if full_title(work) != work.title else None}
+    own |= {"type": {"thesis": "phdthesis", "report": "techreport"}.get(export_type(work, BIBLATEX))}
+    own |= {"date": "-".join(date_parts(work)), "pages": work.pages, "eid": work.article_number}
+    if work.arxiv_id:
+        own |= {"eprinttype": "arxiv", "eprintclass": work.primary_class}
+    return _render_bib(entry, BIBLATEX, options, own)
+
+
+def _render_bib(entry: Entry, column: int, options: ExportOptions, own: Mapping[str, str | None]) -> str:
+    """Render an entry: a dialect's own fields, and those both have."""
+    work = entry.work
+    fields = {
+        **own, **_venue(work, column),
+        "author": " and ".join(map(_bib_name, work.authors)), "editor": " and ".join(map(_bib_name, work.editors)),
+        "edition": work.edition, "volume": work.volume, "number": work.issue, "isbn": ", ".join(work.isbn),
+        "issn": ", ".join(work.issn), "doi": doi_of(entry), "url": url_of(work), "eprint": work.arxiv_id,
+        "pmid": work.pmid, "pmcid": work.pmcid, "note": note_of(work), "keywords": _bib_keywords(entry.tags),
+        "file": _bib_file(entry.pdf_path) if options.file_field else None,
+    }  # fmt: skip
+    lines = [f"@{export_type(work, column)}{{{entry.citekey}"]
+    for name in _BIB_FIELDS:
+        if text := fields.get(name):
+            value = _BIB_VALUES.get(name, render_tex)(text)
+            value = to_ascii_tex(value) if options.ascii and name not in _VERBATIM else value
+            lines.append(f"  {name} = {value}" if name == "month" else f"  {name} = {{{value}}}")
+    return ",\n".join(lines) + "\n}"
+
+
+def _venue(work: Work, column: int) -> dict[str, str | None]:
+    """Say in a dialect's fields where and by whom a work appeared."""
+    kind = export_type(work, column)
+    container, publisher = _CONTAINER_FIELDS[column].get(kind), _PUBLISHER_FIELDS[column].get(kind, "publisher")
+    if container:
+        return {container: work.container_title, "series": work.series, publisher: work.publisher}
+    maker = maker_of(work) or work.container_title
+    if publisher in {"howpublished", "organization"}:  # a preprint server, a repository, a blog comes first
+        return {publisher: work.container_title or maker, "series": work.series}
+    series = work.series or work.container_title
+    return {publisher: maker, "series": series if series != maker else None}
+
+
+def _bib_name(author: Author) -> str:
+    """Render a name as `von Last, Jr., First`; what would be read otherwise stands in braces."""
+    family, given, particle, suffix = author.family, author.given, author.particle, author.suffix
+    if not family:
+        name = author.literal or display_name(author)
+        return name if name == "others" else f"{{{render_tex(name)}}}"  # `and others` is BibTeX's own et al.
+    if not given and not suffix:
+        name = last_name(author)
+        is_clear = not re.search(r"[\s,]", family) and (not particle or particle.islower())
+        return render_tex(name) if is_clear and "," not in particle else f"{{{render_tex(name)}}}"
+    # In `Santos e Silva` the small word in the middle would be taken for a particle.
+    is_mixed = " " in family and re.search(r"(?:^|\s)[^\W\d_a-z]\S*\s(?:\S+\s)*[a-z]", family)
+    last = f"{{{render_tex(family)}}}" if is_mixed else _bib_part(family)
+    parts = [f"{_bib_part(particle)} {last}" if particle else last, _bib_part(suffix), _bib_part(given) or "{}"]
+    return ", ".join(filter(None, parts))
+
+
+def _bib_part(text: str) -> str:
+    shown = render_tex(text)
+    return f"{{{shown}}}" if "," in text or "and" in text.lower().split() else shown
+
+
+def _bib_keywords(tags: Sequence[str]) -> str:
+    return ", ".join(f"{{{render_tex(tag)}}}" if "," in tag else render_tex(tag) for tag in tags)
+
+
+def _bib_pages(pages: str) -> str:
+    """Render page ranges with two hyphens: `146--171`; a page number with hyphens of its own stays."""
+    spans = (render_tex(span.strip()) for span in pages.split(","))
+    return ", ".join(span.replace("-", "--") if _is_range(span) else span for span in spans)
+
+
+def _is_range(pages: str) -> bool:
+    return re.fullmatch(r"[^-]+-[^-]+", pages) is not None
+
+
+def _bib_verbatim(text: str) -> str:
+    """Percent-encode what breaks a field that styles take as it is; everything else is part of the address."""
+    return re.sub(r"[\s\x00-\x1f\x7f-\x9f{}\\^]", lambda match: urllib.parse.quote(match[0], safe=""), text)
+
+
+def _bib_file(path: Path | None) -> str:
+    """Render a path as reference managers read it, `:path:type`; empty where braces or odd bytes break the file."""
+    text = re.sub(r"([\\:;])", r"\\\1", str(path or ""))
+    return f":{text}:application/pdf" if text.isprintable() and path and is_balanced(text) else ""
+
+
+#: How a field's text is written; all others are prose.
+_BIB_VALUES: Final[Mapping[str, Callable[[str], str]]] = {
+    **dict.fromkeys(("author", "editor", "month", "keywords", "file"), str),
+    **dict.fromkeys(("title", "subtitle", "origtitle"), functools.partial(render_tex, keep_case=True)),
+    **dict.fromkeys(_VERBATIM, _bib_verbatim),
+    "pages": _bib_pages,
+}
+
+
+# ---- CSL-JSON ----
+
+
+def csl_item(entry: Entry, _options: ExportOptions) -> dict[str, Any]:
+    """Render an entry as a CSL item (schema 1.0.2), its citekey as `id`."""
+    work = entry.work
+    date = list(map(int, date_parts(work)))
+    item: dict[str, Any] = {
+        "id": entry.citekey, "type": export_type(work, CSL), "title": full_title(work),
+        "author": list(map(_csl_name, work.authors)), "editor": list(map(_csl_name, work.editors)),
+        "issued": {"date-parts": [date], **({"season": work.season} if work.season else {})} if date else None,
+        "container-title": work.container_title,
+        "collection-title": work.series if work.series != work.container_title else None,
+        "volume": work.volume, "issue": work.issue, "page": work.pages or work.article_number,
+        "number": f"arXiv:{work.arxiv_id}" if work.arxiv_id else None, "edition": work.edition,
+        "publisher": publisher_of(work), "event-title": work.event, "DOI": doi_of(entry), "URL": url_of(work),
+        "ISBN": ", ".join(work.isbn), "ISSN": ", ".join(work.issn), "PMID": work.pmid, "PMCID": work.pmcid,
+        "original-title": work.original_title, "language": work.language, "abstract": work.abstract,
+        "note": note_of(work), "keyword": ", ".join(entry.tags),
+    }  # fmt: skip
+    return {name: value for name, value in item.items() if value}
+
+
+def _csl_name(author: Author) -> dict[str, str]:
+    if not author.family:
+        return {"literal": author.literal or display_name(author)}
+    parts = {"family": author.family, "given": author.given, "non-dropping-particle": author.particle}
+    return {name: value for name, value in {**parts, "suffix": author.suffix}.items() if value}
+
+
+# ---- RIS ----
+
+
+def render_ris(entry: Entry, options: ExportOptions) -> str:
+    """Render an entry as RIS: TY first, ER last, one line for each value."""
+    work, pages = entry.work, entry.work.pages or entry.work.article_number or ""
+    first, _, last = pages.partition("-") if _is_range(pages) else (pages, "", "")
+    year, month, day, *_ = [*date_parts(work), "", "", ""]
+    values: dict[str, Any] = {
+        "TY": export_type(work, RIS), "ID": entry.citekey, "TI": full_title(work), "AU": map(_ris_name, work.authors),
+        "A2": map(_ris_name, work.editors), "T2": work.container_title,
+        "T3": work.series if work.series != work.container_title else None,
+        "PY": year, "DA": f"{year}/{month}/{day or '/'}" if month else None, "VL": work.volume, "IS": work.issue,
+        "SP": first, "EP": last, "PB": publisher_of(work), "ET": work.edition, "SN": (*work.isbn, *work.issn)[:1],
+        "DO": doi_of(entry), "UR": url_of(work), "AN": work.pmid, "C2": work.pmcid, "LA": work.language,
+        "AB": work.abstract, "KW": entry.tags, "N1": note_of(work),
+        "L1": str(entry.pdf_path) if options.file_field and entry.pdf_path else None,
+    }  # fmt: skip
+    lists = {tag: [given] if isinstance(given, str) else given or () for tag, given in values.items()}
+    lines = [f"{tag}  - {' '.join(value.split())}" for tag, given in lists.items() for value in given if value]
+    return "\n".join([*lines, "ER  - "])
+
+
+def _ris_name(author: Author) -> str:
+    return ", ".join(filter(None, (last_name(author), author.given, author.suffix))) or author.literal
+
+
+# ---- Whole files ----
+
+
+class Exporter(NamedTuple):
+    """One format: how an entry is rendered, how a file is made of several, and what that is called."""
+
+    render: Callable[[Entry, ExportOptions], Any]  # text, or a CSL item
+    join: Callable[[Iterable[Any]], str]
+    field: str  # in the answer of a bundle
+    file: str
+
+
+def join_csl(items: Iterable[Any]) -> str:
+    """Render CSL items as a JSON file, one a line."""
+    return "[\n" + ",\n".join(json.dumps(item, ensure_ascii=False) for item in items) + "\n]\n"
+
+
+def _join_texts(texts: Iterable[str]) -> str:
+    return "".join(f"{text}\n\n" for text in texts)[:-1]
+
+
+EXPORTERS: Final[Mapping[str, Exporter]] = {
+    "bibtex": Exporter(render_bibtex, _join_texts, "bibtex", "library.bib"),
+    "biblatex": Exporter(render_biblatex, _join_texts, "biblatex", "library.biblatex.bib"),
+    "csl": Exporter(csl_item, join_csl, "csl_json", "library.json"),
+    "ris": Exporter(render_ris, _join_texts, "ris", "library.ris"),
+}
+_LEGAL_CITEKEY: Final = r"[A-Za-z][A-Za-z0-9_:.-]*"
+
+
+def unique_citekeys(assigned: Mapping[str, str]) -> dict[str, str]:
+    """Return the citekey to write for each safekey: the assigned one where it is legal and free, else one made of it.
+
+    BibTeX takes `Smith` and `smith` for one key, so no two differ in case only.
+    """
+    found: dict[str, str] = {}
+    for key in sorted(assigned):
+        if re.fullmatch(_LEGAL_CITEKEY, assigned[key]):
+            found.setdefault(assigned[key].lower(), key)
+    chosen = {key: assigned[key] for key in found.values()}
+    numbers: dict[str, Iterator[int]] = {}
+    for key in sorted(assigned.keys() - chosen.keys()):
+        base = assigned[key] if re.fullmatch(_LEGAL_CITEKEY, assigned[key]) else _legal_citekey(assigned[key]) or key
+        names = (base + _letters(number) for number in numbers.setdefault(base.lower(), itertools.count()))
+        chosen[key] = next(name for name in names if name.lower() not in found)
+        found[chosen[key].lower()] = key
+    return chosen
+
+
+def _legal_citekey(text: str) -> str:
+    plain = re.sub(r"[^a-z0-9_:.-]", "", _fold_ascii(text)).lstrip("_:.-")
+    return f"x{plain}" if plain[:1].isdigit() else plain
+
+
+# ############################################################################
+# MARK: 13. Bibliographies
+# ############################################################################
+# Other people's reference lists: .bib, RIS and PubMed's format, JSON of CSL
+# and Zotero, plain text.
+# Uses: 1 Errors, 2 Identifiers, 3 Records, 8 Sources.
+# Promises: linear time; nothing is raised but DoigetError; every entry comes
+# out once, in order, and a broken one takes no other with it; text is clean.
+
+MAX_BIBLIOGRAPHY_BYTES: Final = 64_000_000
+MAX_WARNINGS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One entry of somebody's bibliography, as it says of itself."""
+
+    index: int  # from 1, in the order of the file
+    key: str | None  # its citekey or id in the file, if it has one
+    ref: Ref | None  # the identifier it carries
+    work: Work  # what it says of itself, cleaned; of plain text only the identifiers
+    text: str  # the line or entry as found, cut, for messages and searches
+    line: int | None = None  # where it begins, from 1
+    files: tuple[str, ...] = ()  # paths of attached files, as written
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What a person recognises it by: its key, else its identifier, else its text."""
+        return self.key or (str(self.ref) if self.ref else self.text[:200])
+
+
+@dataclass(frozen=True, slots=True)
+class Bibliography:
+    """A reference list that was read."""
+
+    kind: str  # bib, ris, csl, text
+    references: tuple[Reference, ...]
+    warnings: tuple[str, ...] = ()  # of the list and of its entries
+
+
+class Listed(str):
+    """A word for an operation that came from a list: its identifier, or what names an entry without one."""
+
+    __slots__ = ("reference",)
+    reference: Reference
+
+    def __new__(cls, reference: Reference) -> Listed:  # noqa: PYI034 - typing.Self is newer than Python 3.10
+        """Make the word of a reference."""
+        word = super().__new__(cls, reference.ref or f"entry {reference.name}")
+        word.reference = reference
+        return word
+
+
+def parse_word(word: str) -> Ref:
+    """Read the identifier of an operation's word; raises not_an_identifier, too_long."""
+    if not isinstance(word, Listed):
+        return parse_ref(word)
+    entry = word.reference
+    if entry.ref is None:
+        where = f" (line {entry.line})" if entry.line else ""
+        raise DoigetError("not_an_identifier", f"The entry {entry.name}{where} names no DOI, arXiv id, PMID or PMCID.")
+    return entry.ref
+
+
+def parse_bibliography(data: bytes | str) -> Bibliography:
+    """Read a reference list; of which kind it is, its content says (docs/BIBLIOGRAPHIES.md).
+
+    Raises schema for what is too large or nested too deep. An entry without identifier has `ref` None.
+    """
+    if len(data) > MAX_BIBLIOGRAPHY_BYTES:
+        raise DoigetError("schema", f"The list is larger than {MAX_BIBLIOGRAPHY_BYTES // 10**6} MB.")
+    text = re.sub("\r\n?", "\n", data if isinstance(data, str) else decode_text(data)).replace("\ufeff", "")
+    kind = next((kind for kind, pattern in _KIND_MARKS.items() if re.search(pattern, text)), "text")
+    warnings: list[str] = []
+    found = _KIND_READERS[kind](text, warnings)
+    references = tuple(replace(reference, index=index) for index, reference in enumerate(found, 1))
+    lines: dict[str, list[str]] = {}
+    for reference in references:
+        lines.setdefault(reference.key or "", []).append(str(reference.line or reference.index))
+    where = "lines" if kind == "bib" else "places"
+    double = [f"duplicate key {key}: {where} {', '.join(at[:9])}" for key, at in lines.items() if key and len(at) > 1]
+    own = [f"{reference.name}: {text}" for reference in references for text in reference.warnings]
+    return Bibliography(kind, references, tuple([*warnings, *double, *own][:MAX_WARNINGS]))
+
+
+def load_text(word: str, max_bytes: int) -> str:
+    """Read a text file, or stdin for `-`; raises INVALID_ARGUMENT (schema) naming what cannot be read."""
+    try:
+        with nullcontext(sys.stdin) if word == "-" else Path(word).open() as file:
+            data: bytes = file.buffer.read(max_bytes + 1) if file else b""
+    except (OSError, ValueError) as error:
+        why = os.strerror(getattr(error, "errno", None) or errno.EINVAL)
+        raise DoigetError("schema", f"{word} cannot be read: {why}.") from None
+    if len(data) > max_bytes:
+        raise DoigetError("schema", f"{word} is larger than {max_bytes / 10**6:g} MB.")
+    text = decode_text(data)
+    if "\0" in text:
+        raise DoigetError("schema", f"{word} is no text file.")
+    return text
+
+
+def decode_text(data: bytes) -> str:
+    """Decode a text file: UTF-16 and UTF-32 by their marks or zeros, else UTF-8, lines that are not that as cp1252."""
+    zeros = {b"\0": "utf-16-be", b"\xff": "utf-16", b"\xfe": "utf-16"}
+    encoding = "utf-32" if data[:4] in {b"\xff\xfe\0\0", b"\0\0\xfe\xff"} else zeros.get(data[:1], "utf-8-sig")
+    if data[1:2] == b"\0" and encoding == "utf-8-sig":
+        encoding = "utf-16-le"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError:
+        if encoding != "utf-8-sig":
+            return data.decode(encoding, "replace")
+    return "\n".join(map(_decode_line, data.removeprefix(b"\xef\xbb\xbf").split(b"\n")))
+
+
+def _decode_line(line: bytes) -> str:
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return line.decode("cp1252", "replace")
+
+
+# ---- From TeX to text ----
+
+_ACCENT_MARKS: Final = dict(
+    zip("'`^\"~=.vcHkudbrt", map(chr, (0x301, 0x300, 0x302, 0x308, 0x303, 0x304, 0x307, 0x30C, 0x327, 0x30B, 0x328,
+                                       0x306, 0x323, 0x331, 0x30A, 0x361)), strict=True)
+)  # fmt: skip
+#: Control words for a letter or sign; \0 to \2 are the backslash and braces until the end. Greek: see `_tex_word`.
+_TEX_SIGNS: Final = table(
+    "ss=ß SS=ẞ ae=æ AE=Æ oe=œ OE=Œ o=ø O=Ø l=ł L=Ł aa=å AA=Å dh=ð DH=Ð dj=đ DJ=Đ th=þ TH=Þ ng=ŋ NG=Ŋ i=\u0131 j=ȷ "
+    "ij=ĳ IJ=Ĳ textless=< textgreater=> textbackslash=\0 backslash=\0 textbraceleft=\1 lbrace=\1 textbraceright=\2 "
+    "rbrace=\2 textasciitilde=~ sim=\u223c textasciicircum=^ textunderscore=_ textendash=\u2013 textemdash=— "
+    "textquoteleft=\u2018 textquoteright=\u2019 textquotedblleft=“ textquotedblright=” textquotesingle=' textbar=| "
+    "slash=/ textdegree=° degree=° textregistered=® texttrademark=™ copyright=© textcopyright=© ldots=… dots=… "
+    "textellipsis=… S=§ P=¶ pounds=£ euro=€ texteuro=€ times=\xd7 texttimes=\xd7 pm=± cdot=· infty=∞ to=→ "
+    "rightarrow=→ textrightarrow=→ leq=≤ le=≤ geq=≥ ge=≥ approx=≈ neq=≠ lt=< gt=> lambda=λ Lambda=Λ textmu=μ TeX "
+    "LaTeX BibTeX guillemotleft=« guillemotright=» quotedblbase=„ glqq=„ grqq=“"
+)
+_TEX_LIGATURES: Final = {"---": "—", "--": "\u2013", "``": "“", "''": "”", "~": " "}
+
+
+def tex_to_text(value: str, *, prose: bool = True) -> str:
+    """Turn BibTeX's way of writing letters, signs and simple formulas into NFC text; without `prose` not its dashes."""
+    text = re.sub("[\0-\2]", "", value[:MAX_RAW])
+    if not re.search(r"[\\{}$~]|--|``|''", text):
+        return text
+    import unicodedata
+
+    text = re.sub(r"\\text(super|sub)script\s?\{([^{}]*)\}", lambda m: _script(m[1][:3], m[2]), text)
+    text = re.sub(r"\\([A-Za-z]+)\*?(?:\{\}|\s{1,9})?", _tex_word, text)
+    accent = r"\\(['\"`^~=.]|[vcHkudbrt](?![A-Za-z]))\s{0,3}\{?\s{0,3}([^\W\d_][\u0300-\u036f]*)"
+    for _ in range(4):  # Vietnamese letters have two
+        text, changes = re.subn(accent, lambda m: m[2].translate({305: "i", 567: "j"}) + _ACCENT_MARKS[m[1]], text)
+        if not changes:
+            break
+    if prose:
+        text = re.sub(r"(?<!\\)\$((?:[^$\\]|\\.)*)\$", _tex_formula, text, flags=re.DOTALL)
+    text = re.sub(r"\$([<>])\$", r"\1", text)
+
+    def rest(match: re.Match[str]) -> str:
+        if match[0] in {"{", "}"}:
+            return ""
+        if match[0][0] != "\\":
+            return _TEX_LIGATURES[match[0]] if prose else match[0]
+        return match[1] if match[1] and match[1] in "&%$#_{}~^" else "" if match[1] in {"-", "/", '"', "'"} else " "
+
+    text = re.sub(r"\\(.?)|[{}]|---?|``|''|~", rest, text, flags=re.DOTALL)
+    return unicodedata.normalize("NFC", text.translate({0: "\\", 1: "{", 2: "}"}))
+
+
+def _script(kind: str, text: str) -> str:
+    return render_script(text, _SCRIPTS[kind], "^" if kind == "sup" and text[:1].isalpha() else "")
+
+
+def _tex_word(match: re.Match[str]) -> str:
+    """Replace a control word by its sign; an accent stays for later, and of any other only what it applies to."""
+    import unicodedata
+
+    word = match[1]
+    if word in _TEX_SIGNS or word in _ACCENT_MARKS:
+        return _TEX_SIGNS.get(word) or match[0]
+    try:
+        size = "CAPITAL" if word[0].isupper() else "SMALL"
+        return unicodedata.lookup(f"GREEK {size} LETTER {word.removeprefix('var').upper()}")
+    except KeyError:
+        return ""
+
+
+def _tex_formula(match: re.Match[str]) -> str:
+    scripts = r"([_^])(?:\{([^{}]*)\}|([^\s{}]))"
+    return re.sub(scripts, lambda m: _script("sub" if m[1] == "_" else "sup", m[2] or m[3] or ""), match[1])
+
+
+# ---- .bib ----
+#
+# Braces are paired once per chunk, which begins where a line begins an entry: so an entry that is not closed ends
+# there, and the one scan of it is all it costs.
+
+_BIB_START: Final = r"(?<!\w)@\s*([A-Za-z][\w-]*)\s*(?:(\{)|\((?=\s*[^\s,=(){}\"@]*\s*[,=]))"
+_BIB_SURE_START: Final = r"@\s*(?:(?i:string|preamble|comment)\s*[{(]|[A-Za-z][\w-]*\s*[{(][^,={}\"@]{0,300}[,=])"
+_BIB_FIELD: Final = r"(?:^|[,{\s(\"])([A-Za-z][\w:-]*)\s*=\s*(?=[{\"\w])"
+_LIKE_AN_ID: Final = r"(?i)\b10\.\d{4,9}/|arxiv|pmid|\bpmc\d"
+
+
+class _BibEntry(NamedTuple):
+    """An entry as it stands in the file."""
+
+    kind: str
+    key: str
+    fields: dict[str, str]
+    line: int
+    text: str
+    is_broken: bool
+
+
+class _BibChunk:
+    """A piece of a .bib file in which braces pair up."""
+
+    def __init__(self, text: str, macros: dict[str, str]) -> None:
+        self.text, self.macros = text, macros
+        self.pairs = _pair_braces(text, "[{}]")
+        self.has_escaped = "\\{" in text or "\\}" in text
+
+    def pair_escaped(self) -> None:
+        """Pair again, taking an escaped brace for a character: TeX does, BibTeX does not."""
+        if self.has_escaped:
+            self.pairs, self.has_escaped = _pair_braces(self.text, r"\\.|[{}]"), False
+
+    def read_fields(self, position: int, closer: str) -> tuple[dict[str, str], int] | None:
+        """Read `name = value, …` up to the closer; returns them and the end, or None where something else stands."""
+        fields: dict[str, str] = {}
+        while True:
+            position = _end_of_match(r"[\s,]*", self.text, position)
+            if self.text[position : position + 1] == closer:
+                return fields, position + 1
+            name = re.compile(r"([^\s,={}\"#@()]+)\s*=\s*").match(self.text, position)
+            value = self.read_value(name.end(), closer) if name else None
+            if name is None or value is None:
+                return None
+            fields[name[1].lower()] = fields.get(name[1].lower()) or value[0]
+            position = value[1]
+
+    def read_value(self, position: int, closer: str) -> tuple[str, int] | None:
+        """Read strings, numbers and macros joined by `#`; returns the value and its end, or None."""
+        parts: list[str] = []
+        while True:
+            char, end = self.text[position : position + 1], self.end_of_string(position)
+            if char in {"{", '"'}:
+                if end is None:
+                    return None
+                parts.append(self.text[position + 1 : end])
+                position = end + 1
+            else:
+                end = _end_of_match(rf"[^\s,#{{}}\"{'' if closer == '}' else ')'}]*", self.text, position)
+                word, position = self.text[position:end], end
+                parts.append(self.macros.get(word.lower(), word))
+            end = _end_of_match(r"\s*#\s*", self.text, position)
+            if end == position:
+                return "".join(parts), position
+            position = end
+
+    def end_of_string(self, position: int) -> int | None:
+        """Find the end of the braced or quoted string that begins here."""
+        if self.text[position : position + 1] != '"':
+            return self.pairs.get(position)
+        position += 1
+        while mark := re.compile('["{}]').search(self.text, position):
+            if mark[0] != "{":
+                return mark.start() if mark[0] == '"' else None
+            position = self.pairs.get(mark.start(), len(self.text)) + 1
+        return None
+
+
+def _end_of_match(pattern: str, text: str, position: int) -> int:
+    """Return the end of what a pattern matches here, which may be nothing."""
+    match = re.compile(pattern).match(text, position)
+    return match.end() if match else position
+
+
+def _pair_braces(text: str, pattern: str) -> dict[int, int]:
+    opened: list[int] = []
+    pairs: dict[int, int] = {}
+    for mark in re.finditer(pattern, text, re.DOTALL):
+        if mark[0] == "{":
+            opened.append(mark.start())
+        elif mark[0] == "}" and opened:
+            pairs[opened.pop()] = mark.start()
+    return pairs
+
+
+def _bib_entries(text: str, warnings: list[str]) -> Iterator[_BibEntry]:
+    """Yield the entries of a .bib file; text outside of them is a comment, mentioned if it names an identifier."""
+    macros = dict(zip(_MONTHS, _MONTHS, strict=True))
+    starts = [match.start() for match in re.finditer(rf"(?m)^[^\S\n]*{_BIB_SURE_START}", text)]
+    line = 1
+    for start, end in itertools.pairwise([0, *starts, len(text)]):
+        chunk, position = _BibChunk(text[start:end], macros), 0
+        while head := re.compile(_BIB_START).search(chunk.text, position):
+            _note_unread(chunk.text[position : head.start()], line, warnings)
+            line += chunk.text.count("\n", position, head.start())
+            kind = head[1].lower()
+            if kind in {"comment", "preamble"}:
+                close = chunk.pairs.get(head.end() - 1, head.end() - 1) + 1
+                _note_unread(chunk.text[head.end() : close], line, warnings)
+            else:
+                entry, close = _read_entry(chunk, head, line)
+                if kind != "string":
+                    yield entry
+                elif entry.is_broken:
+                    warnings.append(f"line {line}: this @string is broken")
+                macros.update(entry.fields if kind == "string" else {})
+            line, position = line + chunk.text.count("\n", head.start(), close), close
+        _note_unread(chunk.text[position:], line, warnings)
+        line += chunk.text.count("\n", position)
+
+
+def _note_unread(text: str, line: int, warnings: list[str]) -> None:
+    text = re.sub(r"(?m)^[^\S\n]*%[^@\n]*$", "", text)
+    if len(warnings) < MAX_WARNINGS and (match := re.search(_LIKE_AN_ID, text)):
+        what = (clean_line(text[match.start() :]) or "")[:40]
+        warnings.append(
+            f"line {line + text.count(chr(10), 0, match.start())}: text outside entries is not read: {what}"
+        )
+
+
+def _read_entry(chunk: _BibChunk, head: re.Match[str], line: int) -> tuple[_BibEntry, int]:
+    """Read the entry (or `@string`) that begins at `head`; returns it and where it ends, however broken it is."""
+    text, opener, closer = chunk.text, head.end() - 1, "}" if head[2] else ")"
+    if closer == "}" and opener not in chunk.pairs:
+        chunk.pair_escaped()
+    first = _end_of_match('[^,={}"]*', text, head.end())
+    key = text[head.end() : first].strip()
+    if text[first : first + 1] == "=":
+        key, first = "", head.end()
+    read = chunk.read_fields(first, closer)
+    is_whole = read is not None and not re.compile(r"\s*,\s*[\w-]+\s*=").match(text, read[1])
+    fields, end = read if read and is_whole else ({}, 0 if read or closer == ")" else chunk.pairs.get(opener, 0))
+    if not end:
+        following = re.compile(_BIB_SURE_START).search(text, head.end())
+        end = following.start() if following else len(text)
+    fields = fields if is_whole else _guess_fields(text[first:end])
+    shown = clean_line(text[head.start() : min(end, head.start() + MAX_LINE)]) or ""
+    return _BibEntry(head[1].lower(), key, fields, line, shown, not is_whole), end
+
+
+def _guess_fields(text: str) -> dict[str, str]:
+    """Read the fields of a broken entry: each reaches to where the next seems to begin."""
+    starts = list(re.finditer(_BIB_FIELD, text))
+    ends = [*(match.start() for match in starts[1:]), len(text)]
+    parts = [(match[1].lower(), text[match.end() : end]) for match, end in zip(starts, ends, strict=False)]
+    return {name: value for name, part in reversed(parts) if (value := part.strip(' \t\n,{}"'))}
+
+
+#: Types by the words of BibTeX, BibLaTeX and RIS.
+_ENTRY_TYPES: Final = table("""
+    article=journal-article inproceedings=proceedings-article conference=proceedings-article incollection=book-chapter
+    inbook=book-chapter phdthesis=dissertation mastersthesis=dissertation thesis=dissertation techreport=report report
+    book mvbook=book collection=book booklet=book proceedings dataset software periodical=journal
+    jour=journal-article ejour=journal-article mgzn=journal-article news=journal-article cpaper=proceedings-article
+    chap=book-chapter echap=book-chapter thes=dissertation rprt=report data=dataset comp=software conf=proceedings
+""")
+#: Fields by BibTeX's and BibLaTeX's words; of several for one the first counts.
+_FIELD_MEANINGS: Final = table("""
+    title booktitle=container_title journaltitle=container_title journal=container_title subtitle volume number=issue
+    issue pages eid=article_number articleno=article_number publisher organization=publisher institution
+    school=institution abstract edition series langid=language language eventtitle=event isbn issn url
+""")
+#: What a part inherits from the whole it names as `crossref`; never an identifier or a file.
+_INHERITED: Final = (
+    "booktitle", "journal", "journaltitle", "publisher", "organization", "year", "date", "month", "series", "volume",
+    "editor", "isbn", "issn", "eventtitle",
+)  # fmt: skip
+
+
+def _read_bib(text: str, warnings: list[str]) -> Iterator[Reference]:
+    entries = list(_bib_entries(text, warnings))
+    by_key = {entry.key.lower(): entry.fields for entry in reversed(entries)}
+    for entry in entries:
+        fields = entry.fields
+        if whole := by_key.get(fields.get("crossref", "").strip().lower() or "\0"):
+            above = {"booktitle": whole.get("title", "")} | {name: whole[name] for name in _INHERITED if name in whole}
+            fields = above | {name: value for name, value in fields.items() if value}
+        work = _bib_work(entry.kind, fields)
+        broken = f"line {entry.line}: the entry is broken; what could be made out was read"
+        reference = Reference(
+            0, clean_line(entry.key, 200), None, work, entry.text, entry.line, _bib_files(fields),
+            (broken,) if entry.is_broken else (),
+        )  # fmt: skip
+        yield _identify(reference, *_bib_identifiers(entry.key, fields))
+
+
+def _bib_work(kind: str, fields: Mapping[str, str]) -> Work:
+    """Make a work of an entry's fields."""
+    prose = {name: tex_to_text(value, prose=name != "url") for name, value in fields.items()}
+    values: dict[str, Any] = {}
+    for name, known_as in _FIELD_MEANINGS.items():
+        if prose.get(name):
+            values.setdefault(known_as, prose[name])
+    for role in ("author", "editor"):
+        if fields.get(role):
+            values[f"{role}s"] = [_read_bib_name(name) for name in _bib_names(fields[role])]
+    month = prose.get("month", "")
+    word, number = re.search("[A-Za-z]{3}", month), re.search(r"\d+", month)
+    day = prose.get("day") or (number[0] if word and number else "")
+    numbered = f"{prose.get('year')}-{number[0]}-{day}".rstrip("-") if number else prose.get("year")
+    spelled = f"{prose.get('year')} {word[0]} {day}" if word else numbered
+    values["date"] = _date(prose.get("date"), spelled)
+    title = clean_title(values.get("title") or (prose.get("booktitle") if kind == "proceedings" else None))
+    return work_from_dict(values | {"type": _ENTRY_TYPES.get(kind), "title": title})
+
+
+def _date(*values: object) -> str | None:
+    """Read the first date; of free text at least the year."""
+    texts = [text for value in values if (text := (as_text(value) or "").strip())]
+    years = (match[0] for text in texts if (match := re.search(r"(?<!\d)(?:1[5-9]|20)\d\d(?!\d)", text[:200])))
+    return next(filter(None, map(parse_date, texts)), None) or next(years, None)
+
+
+def _bib_names(value: str) -> Iterator[str]:
+    """Part a list of names at each ` and ` outside braces; `others` is no name."""
+    value, depth, start = value[:MAX_RAW].strip(), 0, 0
+    first, _, others = value[1:-1].partition(" and ")
+    if "," in first and "," in others and re.fullmatch(r"\{[^{}]*\}", value):
+        value = value[1:-1]  # braced as one by mistake
+    joint = r"[{}]|(?<!\S)and(?!\S)" + ("" if re.search(r"(?i)\sand\s|&", value) else r"|;\s")
+    for mark in re.finditer(joint, value, re.IGNORECASE):
+        depth = max(0, depth + {"{": 1, "}": -1}.get(mark[0], 0))
+        if mark[0] not in {"{", "}"} and not depth:
+            yield value[start : mark.start()]
+            start = mark.end()
+    yield value[start:]
+
+
+def _read_bib_name(raw: str) -> object:
+    """Read one name as BibTeX writes it: `von Last, Jr, First`, `First von Last`, `{A Body}`, BibLaTeX's `family=…`."""
+    raw = raw.strip()
+    name = " ".join(tex_to_text(raw).split())
+    if name.lower() == "others":
+        return None
+    if _pair_braces(raw, "[{}]").get(0) == len(raw) - 1:
+        return make_author(literal=name)
+    if re.match(r"(?:family|given|prefix|suffix)\s*=", name):
+        parts = dict(re.findall(r"(\w+)\s*=\s*\"?([^,\"]*)", name.replace("prefix=", "particle=")))
+        return {part: text.strip() for part, text in parts.items()}
+    last, *rest = (part.strip() for part in name.split(","))
+    if len(rest) not in {1, 2}:
+        return name
+    words = last.split()
+    von = list(itertools.takewhile(lambda word: word[0].islower(), words[:-1]))
+    return make_author(" ".join(words[len(von) :]), rest[-1], " ".join(von), rest[0] if len(rest) == 2 else "")
+
+
+def _bib_files(fields: Mapping[str, str]) -> tuple[str, ...]:
+    """List the paths in the fields of JabRef, Zotero and Mendeley: `description:path:type;…`, `:` and `;` escaped."""
+    found = []
+    for value in filter(None, (fields.get(name) for name in ("file", "pdf", "localfile"))):
+        # Mendeley writes paths in TeX: `:C$\backslash$:/x/M{\"{u}}ller{\_}1.pdf:pdf`.
+        plain = re.sub(r"\{\\[^{}]*(?:\{[^{}]*\})?[^{}]*\}", lambda m: tex_to_text(m[0], prose=False), value[:MAX_RAW])
+        for item in re.split(r"(?<!\\);", plain.replace("$\\backslash$", "\\")):
+            parts = re.split(r"(?<!\\):(?![\\/]{2})", item.strip())
+            if len(parts) > 2:
+                parts = [":".join(parts[1:-1])]
+            elif len(parts) == 2 and not re.fullmatch("[A-Za-z]", parts[0]):
+                parts = [max(parts, key=lambda part: ("." in part, len(part)))]
+            found.append(re.sub(r"\\([:;\\_&%#{}$])", r"\1", ":".join(parts)).strip())
+    return tuple(dict.fromkeys(filter(None, found)))
+
+
+def _bib_identifiers(key: str, fields: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """List the texts that should name the work, and those that may."""
+    archive = (fields.get("archiveprefix") or fields.get("eprinttype") or "").strip().lower()
+    prefixes = {"eprint": {"arxiv": "arXiv:", "pubmed": "pmid:", "pmc": "PMC:"}.get(archive, "")}
+    prefixes |= {"arxivid": "arXiv:", "arxiv": "arXiv:", "pmid": "pmid:", "pmcid": "PMC:", "pmc": "PMC:"}
+    sure = ("doi", *prefixes, "url")
+    loose = ("ee", "howpublished", "eid", "number", "journal", "note", "annote", "addendum")
+    texts = {name: tex_to_text(fields[name], prose=False) for name in (*sure, *loose) if fields.get(name)}
+    named = {name: prefixes.get(name, "") + texts[name].strip() for name in sure if name in texts}
+    return named, {name: texts[name] for name in loose if name in texts} | {"key": key}
+
+
+# ---- Identifiers ----
+
+_BEST_FIRST: Final = (RefKind.DOI, RefKind.ARXIV, RefKind.SHORT_DOI, RefKind.PMID, RefKind.PMCID)
+_BEGINS_WITH_AN_ID: Final = r"(?i)\W*(?:arxiv|doi|pmc?id|pmc\d|https?:|10\.)"
+_OF_ANOTHER_WORK: Final = r"(?i)errat|corrig|retract|comment on|reply to|review of|translat|supplement"
+
+
+def _refs_in(text: str) -> dict[RefKind, Ref]:
+    """Return the first identifier of each kind; a bare number is none."""
+    refs = find_refs(text[:5000]) if re.search(r"\d", text) and not re.fullmatch(r"[\d\s]*", text) else []
+    return {ref.kind: ref for ref in reversed(refs)}
+
+
+def _identify(reference: Reference, sure: Mapping[str, str], loose: Mapping[str, str]) -> Reference:
+    """Give a reference the identifiers of the texts that should name it, or else of the first that may."""
+    found: dict[RefKind, Ref] = {}
+    warnings = list(reference.warnings)
+    for name, text in sure.items():
+        here = _refs_in(text)
+        if name == "doi" and not here:
+            warnings.append(f"the field doi holds no identifier: {(clean_line(text) or '')[:60]}")
+        found = here | found
+    for name, text in loose.items():
+        if not found and not re.search(_OF_ANOTHER_WORK, text):
+            found = _refs_in(text)
+            if found and not re.match(_BEGINS_WITH_AN_ID, text):
+                warnings.append(f"the identifier was found inside the field {name}")
+    return replace(reference, ref=_best(found), work=_with_ids(reference.work, found), warnings=tuple(warnings))
+
+
+def _best(found: Mapping[RefKind, Ref]) -> Ref | None:
+    return next((found[kind] for kind in _BEST_FIRST if kind in found), None)
+
+
+def _with_ids(work: Work, found: Mapping[RefKind, Ref]) -> Work:
+    if not found:
+        return work
+    names = {RefKind.DOI: "doi", RefKind.ARXIV: "arxiv_id", RefKind.PMID: "pmid", RefKind.PMCID: "pmcid"}
+    known: dict[str, Any] = {names[kind]: ref.id for kind, ref in found.items() if kind in names}
+    if arxiv := found.get(RefKind.ARXIV):
+        known["arxiv_version"] = arxiv.version
+    return replace(work, **known)
+
+
+# ---- RIS, and PubMed's format ----
+
+_RIS_LINE: Final = r"[^\S\n]*([A-Z][A-Z0-9]{1,3})[^\S\n]{0,3}-(?:[^\S\n]+(.*)|(?=[\w(])(.*)|)$"
+_RIS_FIELDS: Final = table(
+    "title=TI|T1|CT container_title=JF|T2|JO|BT|JA volume=VL issue=IS article_number=C7 publisher=PB abstract=AB|N2 "
+    "language=LA edition=ET series=T3 isbn=SN issn=SN authors=AU|A1 editors=ED|A2 url=UR"
+)
+#: PubMed's tags that RIS writes otherwise; its names of authors in full take the place of the short ones.
+_PUBMED_TAGS: Final = table("VI=VL IP=IS IS=SN PG=SP DP=PY JT=JF TA=JA FAU=AU AU=SA AD=SA FED=ED LID=DO AID=DO PMC=C2")
+_RIS_SURE: Final = table("doi=DO url=UR other=L3+LK+M3")
+
+
+def _ris_records(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:
+    """Yield (line, tagged values) of each record; it ends at `ER`, or where the next begins."""
+    tags: list[tuple[str, list[str]]] = []
+    start = 1
+    width = 4 if re.search(r"(?m)^[^\S\n]*PMID\s?-", text) else 2
+    for number, line in enumerate([*text.split("\n"), "TY  - "], 1):
+        match = re.fullmatch(_RIS_LINE, line)
+        tag = match[1] if match and len(match[1]) <= width else ""
+        if tag in {"TY", "PMID"} or (tag == "ER" and tags):
+            if tags:
+                yield start, [(tag, "\n".join(lines)) for tag, lines in tags]
+            tags = []
+        if not tags:
+            start = number
+        if match and tag and tag != "ER":
+            tags.append((tag, [(match[2] or match[3] or "").strip()]))
+        elif line.strip() and tags and tag != "ER":
+            tags[-1][1].append(line.strip())
+
+
+def _read_ris(text: str, _warnings: list[str]) -> Iterator[Reference]:
+    for line, tags in _ris_records(text):
+        is_pubmed = tags[0][0] == "PMID"
+        raw: dict[str, list[str]] = {}
+        for tag, value in tags:
+            if value:
+                raw.setdefault(_PUBMED_TAGS.get(tag, tag) if is_pubmed else tag, []).append(value)
+        first = {tag: values[0] for tag, values in raw.items()}
+        work = _ris_work(raw)
+        is_from_pubmed = re.search("(?i)pubmed|nlm", f"{raw.get('DB')} {raw.get('DP')}")
+        pubmed = first.get("PMID") or (first.get("AN") if is_from_pubmed else None)
+        sure = {name: " ".join(dig(raw, tag) or []) for name, tag in _RIS_SURE.items() if dig(raw, tag)}
+        sure |= {"pmid": f"pmid:{pubmed}"} if pubmed else {}
+        sure |= {"pmcid": first["C2"]} if first.get("C2", "").upper().startswith("PMC") else {}
+        loose: dict[str, str] = {tag: " ".join(raw[tag]) for tag in ("N1", "AN", "JO", "ID") if tag in raw}
+        words = " ".join(value for _, value in tags[:12])
+        files = tuple(path for path in raw.get("L1", []) if not re.match("(?i)https?:|internal-pdf:", path))
+        reference = Reference(0, clean_line(first.get("ID"), 200), None, work, clean_line(words) or "", line, files)
+        yield _identify(reference, sure, loose)
+
+
+def _ris_work(raw: Mapping[str, list[str]]) -> Work:
+    values = pick(raw, _RIS_FIELDS)
+    first, last = ((raw.get(tag) or [""])[0] for tag in ("SP", "EP"))
+    dates = [date for tag in ("PY", "Y1", "DA") for text in raw.get(tag, []) if (date := _date(text.rstrip("/")))]
+    # One date in several tags: the most precise of those that agree with the first.
+    date = max((date for date in dates if date[:4] == dates[0][:4]), key=len, default=None)
+    pages = first if not last or "-" in first or first == last else f"{first}-{last}"
+    kind = _ENTRY_TYPES.get((raw.get("TY") or [""])[0].lower())
+    return work_from_dict(values | {"type": kind, "title": clean_title(values["title"]), "date": date, "pages": pages})
+
+
+# ---- JSON: CSL, Zotero, Better BibTeX ----
+
+_ZOTERO: Final = table(
+    "type=itemType title container-title=publicationTitle|proceedingsTitle|bookTitle|repository|websiteTitle volume "
+    "issue page=pages publisher=publisher|university|institution abstract=abstractNote language ISBN ISSN URL=url DOI "
+    "note=extra PMID PMCID number=archiveID|number"
+)
+_JSON_TRIES: Final = 100
+
+
+def _read_json(text: str, warnings: list[str]) -> Iterator[Reference]:
+    for item in _json_items(text, warnings):
+        raw = as_dict(dig(item, "data") if isinstance(dig(item, "data"), dict) else item)
+        if isinstance(item, str):
+            yield from _read_text(item, warnings)
+        else:
+            yield _json_reference(raw, item)
+
+
+def _json_reference(raw: dict[str, Any], item: object) -> Reference:
+    key = dig(raw, "citation-key|citationKey|citekey|id") or dig(item, "key")
+    if "itemType" in raw or "creators" in raw:
+        csl = pick(raw, _ZOTERO) | {"issued": {"raw": _date(raw.get("date"))}}
+        for role in ("author", "editor"):
+            csl[role] = [part for part in dicts(raw, "creators") if part.get("creatorType", "author") == role]
+    else:
+        issued = raw.get("issued")
+        csl = raw | {
+            "issued": issued if parse_date(issued) else {"raw": _date(dig(issued, "literal"), dig(issued, "raw"))}
+        }
+    parsed = parse_csl(csl)
+    prefixes = {"doi": "", "pmid": "pmid:", "pmcid": "PMC:", "url": ""}
+    texts = {name: as_text(csl.get(name.upper())) or as_text(csl.get(name)) for name in prefixes}
+    sure = {name: prefixes[name] + text for name, text in texts.items() if text}
+    labelled = (line for line in (as_text(csl.get("note")) or "").splitlines() if re.match(_BEGINS_WITH_AN_ID, line))
+    sure["note"] = "\n".join(labelled)  # where Zotero and CSL put what they have no field for
+    loose = {name: as_text(csl.get(name)) or "" for name in ("note", "number", "container-title", "annote", "id")}
+    files = tuple(path for part in dicts(raw, "attachments") if (path := as_text(part.get("path"))))
+    text = clean_line(json.dumps(item, ensure_ascii=False)[: 2 * MAX_LINE]) or ""
+    odd = () if isinstance(item, dict) else ("this is no object",)
+    reference = Reference(0, clean_line(key, 200), None, parsed[0] if parsed else Work(), text, None, files, odd)
+    return _identify(reference, sure, loose)
+
+
+def _json_items(text: str, warnings: list[str]) -> list[Any]:
+    """List the items of an array, of `{"items": […]}`, of one object or of one a line; of broken JSON those whole."""
+    try:
+        data = json.loads(text)
+    except RecursionError:
+        raise DoigetError("schema", "The JSON is nested too deep.") from None
+    except ValueError as error:
+        items, position, tries = [], 0, 0
+        decoder = json.JSONDecoder()
+        while (start := text.find("{", position)) >= 0:
+            try:
+                item, position = decoder.raw_decode(text, start)
+                items += [item] if dig(item, "title|DOI|doi|itemType|type|id") else []
+            except RecursionError:
+                break
+            except ValueError as inner:
+                # From every brace a few times, for the good may be inside the broken; then only from where it broke.
+                tries += 1
+                position = start + 1 if tries < _JSON_TRIES else max(start + 1, getattr(inner, "pos", 0))
+                if tries > 10 * _JSON_TRIES:
+                    break
+        if tries or not items:
+            line = getattr(error, "lineno", 1)
+            warnings.append(f"line {line}: the JSON is broken; the entries that are whole were read")
+        return items
+    found = dig(data, "items|references") if isinstance(data, dict) else data
+    return [found] if isinstance(found, dict) else as_list(found) or ([data] if data else [])
+
+
+# ---- Plain text ----
+
+_BULLET: Final = r"\s*(?:[-*+\u2022]|[(\[]?\d{1,4}[.)\]])\s+(?=\S)"
+_LABELS: Final = r"(?i)\b(?:https?|doi|org|arxiv|abs|pdf|pmid|pmcid|pmc|pubmed|www|and)\b"
+
+
+def _read_text(text: str, _warnings: list[str]) -> Iterator[Reference]:
+    for line, item in _text_items(text):
+        refs = find_refs(item)
+        if not refs:
+            with contextlib.suppress(DoigetError):  # a bare number is a PMID where it is all there is
+                refs = [parse_ref(item)]
+        found = {ref.kind: ref for ref in refs}
+        shown = clean_line(item) or ""
+        # In prose a DOI, a PMID and an arXiv id name one work; a list of nothing but identifiers is a list of works.
+        words = re.findall(r"(?<![\w./:-])[^\W\d_]{3,}(?![\w/:-])", re.sub(_LABELS, "", item))
+        if len(found) == len(refs) and len(words) >= 2:
+            others = ", ".join(str(ref) for ref in refs if ref is not _best(found))
+            warnings = (f"taken for the same work: {others}",) if others else ()
+            yield Reference(0, None, _best(found), _with_ids(Work(), found), shown, line, (), warnings)
+        else:
+            for ref in refs:
+                yield Reference(0, None, ref, _with_ids(Work(), {ref.kind: ref}), shown, line)
+            if not refs and shown:
+                yield Reference(0, None, None, Work(), shown, line)
+
+
+def _text_items(text: str) -> Iterator[tuple[int, str]]:
+    """Part a plain list into (line, reference); `#` begins a comment. A reference may run over several lines."""
+    block: list[tuple[int, str]] = []
+    rows = [(number, line.strip()) for number, line in enumerate(re.split("[\n\x0b\x0c\u2028\u2029]", text), 1)]
+    has_blocks = re.search(r"\S[^\S\n]*\n[^\S\n]*\n\s*\S", text) is not None
+    for number, line in [*rows, (0, "")]:
+        if line.startswith("#"):
+            continue
+        if line and not (block and re.match(_BULLET, line)):
+            block.append((number, line))
+            continue
+        yield from _block_items(block, may_be_one=has_blocks)
+        block = [(number, line)] if line else []
+
+
+def _block_items(block: list[tuple[int, str]], *, may_be_one: bool) -> Iterator[tuple[int, str]]:
+    """Part neighbouring lines: a numbered or wrapped reference is one, else every line is."""
+    if not block:
+        return
+    bare = [(number, re.sub(rf"^{_BULLET}", "", line)) for number, line in block]
+    lines = [line for _, line in bare]
+    ids = sum(len(re.findall(_LIKE_AN_ID, line)) for line in lines)
+    is_numbered = lines[0] != block[0][1] and " " in lines[0]
+    is_wrapped = may_be_one and all(len(line) >= 40 and " " in line for line in lines[:-1])
+    is_dated = all(re.search(r"(?<!\d)(?:1[6-9]|20)\d\d(?!\d)", line) for line in lines)
+    if len(lines) > 1 and ids <= 1 and (is_numbered or (is_wrapped and not is_dated)):
+        yield block[0][0], " ".join(lines)
+    else:
+        yield from bare
+
+
+_KIND_MARKS: Final = {
+    "csl": r"\A\s*(?:\{\s*\"|\[\s*(?:[{\"]|\]\s*\Z))",
+    "ris": r"(?m)^[^\S\n]*(?:TY[^\S\n]{0,3}-[^\S\n]*[A-Z]{3,}|PMID[^\S\n]?-[^\S\n]*\d)",
+    "bib": _BIB_START,
+}
+_KIND_READERS: Final[Mapping[str, Callable[[str, list[str]], Iterator[Reference]]]] = {
+    "csl": _read_json, "ris": _read_ris, "bib": _read_bib, "text": _read_text,
+}  # fmt: skip
+
+
+# ############################################################################
+# MARK: 14. Fetch
 # ############################################################################
 # From a work to its PDF: which copies to try in which order, and what to say
 # when none can be had.
-# Uses: 1-10.
+# Uses: 1-11.
 # Promises: every copy is tried before giving up; every attempt is logged and
 # listed; a failure that a retry could cure is never reported as final.
 
@@ -5967,11 +7664,13 @@ class Context:
     log: AccessLog
     cache: Cache | None
     client: Client
+    index: Index
     progress: Callable[[int, int, str], None] | None = None  # (done, total, what) of a batch
     emit: Callable[[dict[str, Any]], None] | None = None  # takes results of a batch as they become complete
     ends: float = math.inf  # when the answer must be out, on anyio's clock (MCP: counted from receipt)
     place: Place = contextlib.nullcontext  # held while the network is used (MCP: one of five)
     load: Callable[[], tuple[int, int]] = lambda: (0, 0)  # (running, waiting) calls of this server
+    max_answer_bytes: float = math.inf  # what a paged answer may hold (MCP: spec §3.1, Size)
 
     def time_left(self, wanted_s: float) -> float:
         """Return how many seconds a call may take: what is wanted, or what is left."""
@@ -5980,14 +7679,17 @@ class Context:
         return min(wanted_s, self.ends - anyio.current_time()) if self.ends < math.inf else wanted_s
 
 
-def open_context(config: Config, *, transport: Any = None, cache: bool = True) -> Context:
-    """Put the parts together. Opens no file and no socket; `transport` stands in for the internet in the demo."""
+def open_context(config: Config, *, transport: Any = None, cache: bool = True, trace: bool = True) -> Context:
+    """Put the parts together. Opens no file and no socket; `transport` stands in for the internet in the demo.
+
+    Without `trace` the pace is kept in memory, so that looking around leaves nothing on the disk.
+    """
     log = AccessLog(config.access_log)
-    pacer = Pacer(config.cache_dir / "pace")
-    store = Store(config.store, log)
-    return Context(
-        config, store, log, Cache(config.cache_dir / "resolver") if cache else None, Client(config, pacer, transport)
-    )
+    pacer = Pacer(config.cache_dir / "pace" if trace else NOWHERE)
+    store = Store(config.store, log, citekey=config.text("citekey"))
+    resolved = Cache(config.cache_dir / "resolver") if cache else None
+    index = store.watcher = Index(store, config.cache_dir / "index")
+    return Context(config, store, log, resolved, Client(config, pacer, transport), index)
 
 
 @contextlib.contextmanager
@@ -6464,11 +8166,1425 @@ async def resolve_one(ctx: Context, ref: Ref, *, refresh: bool = False) -> Resol
 
 
 # ############################################################################
-# MARK: 12. Operations
+# MARK: 15. Verify
+# ############################################################################
+# References held against what the registries say of them.
+# Uses: 1 Errors, 2 Identifiers, 3 Records, 8 Sources, 9 Resolver, 10 Store, 13 Bibliographies, 14 Fetch.
+# Promises: `verified` needs title and authors that agree, or an id that leads to the work described; `not_found` needs
+# a registry that was asked and has nothing; a title alone attaches no identifier (docs/VERIFY.md).
+
+VERDICTS: Final = ("verified", "mismatch", "not_found", "retracted", "could_not_check")
+VERIFY_PAGE: Final = 50  # references looked at together: their ids share requests (apis.md §12)
+MAX_SHOWN: Final = 160  # characters of `given` and `found`
+SEARCH_ROWS: Final = 10
+SEARCHES_AT_ONCE: Final = 3
+MAX_SEARCH_FAILURES: Final = 3
+SEARCH_LIMIT_S: Final = 25.0
+SEARCH_RESERVE_S: Final = 12.0  # in MCP no search starts when less is left: the second look still wants its time
+
+#: What a field says: it agrees, it contradicts, or nothing (None).
+Agreement = bool | None
+
+
+# ---- Titles ----
+
+_GREEK_NAMES: Final = table(
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho final=sigma sigma tau "
+    "upsilon phi chi psi omega"
+)
+_GREEK: Final = dict(zip(range(0x3B1, 0x3CA), _GREEK_NAMES.values(), strict=True))
+_SMALL_WORDS: Final = table(
+    "a an the of on in for and to with by at from as is are der die das und fur zur le la les l et de du des el los las"
+)
+#: Spellings of one word, English and German, applied in this order; what they make is compared, never shown.
+_SPELLINGS: Final = (
+    ((r"(.)\1", r"\1"), ("ae|oe", "e"), ("our", "or"), (r"(?<=[iy])s(?=e|ing|ation)", "z"), ("ph", "f"), ("e?s$", ""),
+     ("eing$", "ing"), ("tre$", "ter"), ("ogue$", "og"), ("ence$", "ense")),
+    (("(?<=[aou])e", ""),),
+)  # fmt: skip
+#: Titles: the same word for word 1, but for spelling 0.97, a part left out 0.93; from `_SAME` on they count as one.
+_EXACT: Final = 0.95
+_SAME: Final = 0.85
+_CLOSE: Final = 0.6
+MAX_TITLE_WORDS: Final = 60  # compared; the cost grows with the cube where words repeat
+_PART_END: Final = r"\s*[:?!.;\u2014(\[]\s+|\s+[-\u2013\u2014(\[]\s*"
+#: What publishers put before the title of a work that is no longer to be trusted, and before one about another work.
+_MARKED_TITLE: Final = r"(?i)^\W*(retracted|withdrawn|removed)(?:\s+(?:article|paper|chapter))?\s*[:\])\u2014-]+\s*"
+_ABOUT_ANOTHER: Final = (
+    r"(?i)\W*(?:(?:author|publisher)?\s*correction|erratum|corrigend|addendum|retraction|expression of concern"
+    r"|editorial note|repl(?:y|ies) to|(?:author )?response (?:to|for)|comments? (?:on|to)|reviews? (?:for|of)"
+    r"|decision letter|supplement)"
+)
+
+
+@functools.lru_cache(2048)
+def title_words(text: str) -> tuple[str, ...]:
+    """List the words of a title in plain ASCII, without case, accents, scripts high or low, and apostrophes."""
+    import unicodedata
+
+    plain = unicodedata.normalize("NFKC", text).lower().translate(_GREEK)
+    return tuple(re.findall("[a-z0-9]+", _fold_ascii(re.sub(r"['\u2018\u2019`\u00b4]", "", plain))))
+
+
+def _is_slip(a: str, b: str) -> bool:
+    """Say whether one letter too many, too few or out of turn parts two long words; their beginnings tell words apart.
+
+    A letter for another is no slip: nitrate and nitrite, absorption and adsorption.
+    """
+    same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
+    mine, theirs = a[same:], b[same:]
+    is_long = same >= 3 and min(len(a), len(b)) >= 6
+    is_turned = mine[:2] == theirs[1::-1] and mine[2:] == theirs[2:]
+    return is_long and (mine[1:] == theirs or mine == theirs[1:] or is_turned)
+
+
+def _is_same_word(a: str, b: str) -> bool:
+    if a == b or not a or not b or re.search(r"\d", a + b):
+        return a == b
+    return _is_slip(a, b) or any(x == y for x, y in zip(_spelled(a), _spelled(b), strict=True))
+
+
+@functools.lru_cache(4096)
+def _spelled(word: str) -> tuple[str, ...]:
+    return tuple(functools.reduce(lambda text, rule: re.sub(rule[0], rule[1], text), r, word) for r in _SPELLINGS)
+
+
+def likeness(given: Sequence[str], found: Sequence[str]) -> float:
+    """Compare two titles word by word and in order: 1 the same, 0.97 but for spelling, else at most 0.84."""
+    import difflib
+
+    one, other = "".join(given), "".join(found)
+    if one == other or not one or not other:
+        return float(bool(one) and one == other)
+    given, found, lost = given[:MAX_TITLE_WORDS], found[:MAX_TITLE_WORDS], 0
+    for kind, a, b, c, d in difflib.SequenceMatcher(None, given, found, autojunk=False).get_opcodes():
+        mine, theirs = ([w for w in words if w not in _SMALL_WORDS] for words in (given[a:b], found[c:d]))
+        paired = len(mine) == len(theirs) and all(map(_is_same_word, mine, theirs))
+        if kind != "equal" and not paired and not _is_same_word("".join(mine), "".join(theirs)):
+            lost += max(len("".join(given[a:b])), len("".join(found[c:d])))
+    return max(0.0, min(_SAME - 0.01, 1 - lost / max(len(one), len(other)))) if lost else 0.97
+
+
+def title_likeness(given: Work, found: Work) -> float | None:
+    """Compare titles; a subtitle may be missing on one side. None where one has none, or they differ in script."""
+    if not given.title or not found.title:
+        return None
+    (mine, my_parts), (theirs, their_parts) = _title_forms(given), _title_forms(found)
+    best = max(likeness(a, b) for a in mine for b in theirs)
+    if best > _EXACT or _is_about_another(given) != _is_about_another(found):
+        return best
+    pairs = [*itertools.product(mine, their_parts), *itertools.product(my_parts, theirs)]
+    if any(likeness(a, b) > _EXACT for a, b in pairs):
+        return 0.93
+    return None if _is_latin(given.title) != _is_latin(found.title) else best
+
+
+def _title_forms(work: Work) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    """Return the words of a title as a whole, also with its subtitle or in the original, and those of its parts."""
+    title = re.sub(_MARKED_TITLE, "", work.title or "")
+    main, *rest = re.split(_PART_END, title, maxsplit=1)
+    wholes = (title, f"{title} {work.subtitle}" if work.subtitle else None, work.original_title)
+    unbracketed = re.sub(r"\s*[(\[][^()\[\]]*[)\]]$", "", title)
+    parts = [main, unbracketed, *(part for part in rest if len(title_words(part)) > 3)]
+    return [title_words(text) for text in wholes if text], [*map(title_words, parts)]
+
+
+def _is_about_another(work: Work) -> bool:
+    return bool(re.match(_ABOUT_ANOTHER, work.title or ""))
+
+
+def _is_latin(text: str) -> bool:
+    return 2 * len(re.findall("[A-Za-z\xc0-\u024f\u1e00-\u1eff]", text)) >= len(re.findall(r"[^\W\d_]", text))
+
+
+# ---- People and years ----
+
+_NO_FAMILY: Final = {*_PARTICLES, "von", "van", "de", "la", "jr", "sr", "ii", "iii"}
+
+
+@functools.lru_cache(4096)
+def _name_words(text: str) -> tuple[str, ...]:
+    """List the words of a name so that Müller, Mueller and Muller are one."""
+    return tuple(re.findall("[a-z]+", re.sub("(?<=[aou])e", "", _fold_ascii(re.sub(r"['\u2018\u2019`]", "", text)))))
+
+
+def _family(name: Author) -> set[str]:
+    words = {*_name_words(name.family or name.literal)}
+    return words - _NO_FAMILY or words
+
+
+def _initials(given: str) -> set[str]:
+    parts = re.findall(r"[^\W\d_]+", given)
+    first = "".join(part if part.isupper() and len(part) < 4 else part[:1] for part in parts)
+    return {word[0] for char in first for word in _name_words(char)}
+
+
+def is_same_person(given: Author, found: Author) -> bool:
+    """Say whether two names can be one person's: families alike, or swapped with given names; initials not at odds."""
+    one, other = _family(given), _family(found)
+    all_one, all_other = ({*_name_words(display_name(name))} - _NO_FAMILY for name in (given, found))
+    if all_one == all_other or (not one & other and one <= all_other and other <= all_one):
+        return bool(one)
+    is_part = bool(one and other) and (one <= other or other <= one)
+    if given.literal or found.literal:  # a body, or a name that nobody could take apart (王伟: Wei Wang)
+        return is_part or one <= all_other or sorted("".join(all_one)) == sorted("".join(all_other))
+    mine, theirs = _initials(given.given), _initials(found.given)
+    is_alike = is_part or _is_slip("".join(sorted(one)), "".join(sorted(other)))
+    return is_alike and (not mine or not theirs or bool(mine & theirs))
+
+
+def strangers(given: Work, found: Work) -> list[Author] | None:
+    """List the claimed authors whom the record does not name; None where one side names nobody that can be compared.
+
+    A list cut short is none the worse, and neither is one longer than the registry's that has its first author.
+    """
+    mine, theirs = (
+        [parse_name(name.literal) or name if name.literal else name for name in names]
+        for names in (given.authors or given.editors, (*found.authors, *found.editors))
+    )
+    mine = [name for name in mine if not re.fullmatch(r"(?i)(?:and )?(?:others|et al\.?)", name.family or name.literal)]
+    unknown = [name for name in mine if not any(is_same_person(name, other) for other in theirs)]
+    if not mine or not theirs or (unknown and all(name.literal for name in theirs)):
+        return None
+    if unknown and all(name.literal for name in unknown):  # only bodies, which go by many names
+        return None if len(unknown) == len(mine) else []
+    return [] if len(mine) > len(theirs) and mine[0] not in unknown else unknown
+
+
+def year_agreement(given: Work, found: Work) -> tuple[Agreement, str]:
+    """Compare years; where a difference may be, name the rule that lets it pass."""
+    if given.year is None or found.year is None:
+        return None, ""
+    later = given.year - found.year
+    where = f"{given.type} {given.container_title} {given.publisher} {given.institution}"
+    claims_preprint = bool(re.search(r"(?i)arxiv|rxiv|\bcorr\b|preprint|ssrn|working paper", where))
+    named = f"{found.doi} {found.journal_ref} {found.comment}"
+    elsewhere = bool(given.container_title) and not (found.container_title and _is_same_container(given, found))
+    rules = {
+        "": later == 0,
+        "one year apart: online and print, or preprint and article": abs(later) == 1,
+        "the record names this year, too": bool(re.search(rf"(?<!\d){given.year}(?!\d)", named)),
+        "the year of the preprint": claims_preprint and not is_preprint(found) and -3 <= later < 0,
+        "the year the preprint was published": is_preprint(found) and elsewhere and 0 < later <= 3,
+        "an earlier printing of the book": later < -4 and bool(re.search("book$|monograph", found.type or "")),
+    }
+    rule = next((text for text, holds in rules.items() if holds), None)
+    return rule is not None, rule or ""
+
+
+# ---- One reference and one record ----
+
+
+def evidence(field: str, given: object, found: object, note: str = "") -> dict[str, Any]:
+    """Make a row of evidence. Texts are third-party data: on one clean line, and cut."""
+    given, found = (v if v is None or isinstance(v, int) else clean_line(v, MAX_SHOWN) for v in (given, found))
+    return {"field": field, "given": given, "found": found} | ({"note": note} if note else {})
+
+
+class Comparison(NamedTuple):
+    """How a claim and a record agree, with a row of evidence for each field."""
+
+    title: float | None
+    authors: Agreement
+    year: Agreement
+    rows: list[dict[str, Any]]  # title, authors, year; then what is worth knowing but decides nothing
+
+    @property
+    def contradicted(self) -> list[dict[str, Any]]:
+        """Return the rows of the fields that contradict the record."""
+        agree = (None if self.title is None else self.title >= _SAME, self.authors, self.year)
+        return [row for row, agrees in zip(self.rows, agree, strict=False) if agrees is False]
+
+    @property
+    def is_match(self) -> bool:
+        """Say whether title and authors agree and the year does not object: only this attaches an identifier."""
+        return (self.title or 0) >= _SAME and self.authors is True and self.year is not False
+
+    @property
+    def is_near(self) -> bool:
+        """Say whether all but one field agree: then this work is meant, and misnamed."""
+        wrong, title = [row["field"] for row in self.contradicted], self.title or 0
+        enough = {"title": _CLOSE, "authors": _EXACT, "year": _SAME}
+        agree = (title >= _SAME) + (self.authors is True) + (self.year is True)
+        is_telling = wrong != ["authors"] or len(title_words(str(self.rows[0]["given"]))) > 3
+        return len(wrong) == 1 and agree == 2 and title >= enough[wrong[0]] and is_telling
+
+    @property
+    def score(self) -> float:
+        """Weigh the agreement: 0.99 where all agrees, less for what is not said and what a rule let pass."""
+        weight = {True: 1.0, False: 0.0, None: 0.3}
+        title, noted = 0.3 if self.title is None else self.title, sum("note" in row for row in self.rows)
+        agreed = 0.5 + 0.3 * title + 0.15 * weight[self.authors] + 0.05 * weight[self.year]
+        return round(min(0.99, agreed) - 0.02 * noted, 2)
+
+
+def compare(given: Work, found: Work) -> Comparison:
+    """Hold what a reference claims against a record."""
+    title, unknown = title_likeness(given, found), strangers(given, found)
+    year, note = year_agreement(given, found)
+    people = (unknown or given.authors or given.editors, found.authors or found.editors)
+    rows = [
+        evidence("title", given.title, found.title, "a part is missing on one side" if title == 0.93 else ""),
+        evidence("authors", *("; ".join(map(display_name, names[:6])) for names in people)),
+        evidence("year", given.year, found.year, note),
+    ]
+    if given.container_title and found.container_title and not _is_same_container(given, found):
+        rows.append(evidence("container_title", given.container_title, found.container_title, "not decisive"))
+    return Comparison(title, None if unknown is None else not unknown, year, rows)
+
+
+def _is_same_container(given: Work, found: Work) -> bool:
+    """Say whether one name can abbreviate the other: word beginnings in order, or initials."""
+    names = (title_words(work.container_title or "") for work in (given, found))
+    telling = ([word for word in words if word not in _SMALL_WORDS] for words in names)
+    short, long = sorted(telling, key=lambda words: len("".join(words)))
+    rest = iter(long)
+    is_short_form = all(any(word.startswith(part) for word in rest) for part in short)
+    return is_short_form or "".join(short) in {"".join(word[0] for word in long), "".join(long)}
+
+
+# ---- Plain text ----
+
+_IDS: Final = r"(?i)https?://\S+|\b(?:doi|arxiv|pmc?id)\s*[:.]?\s*\S*\d\S*|\b10\.\d{4,9}/\S+"
+_SEGMENT_END: Final = (
+    r"[.?!]\s+|[,;:]\s+|[\"\u201c\u201d\u201e\u00ab\u00bb()\[\]]|\s[-\u2013\u2014]\s|\b(?:1[5-9]|20)\d\d\s+"
+)
+_EDGES: Final = ' ,.;:"\u201c\u201d\u201e\u00ab\u00bb()[]'
+_YEAR: Final = r"(?<![\w-])(?:1[5-9]|20)\d\d(?![\w-])"
+
+
+def claim_in(text: str, found: Work) -> Work | None:
+    """Read what a line would claim if it meant this record: the words most like its title, the names before them, and
+    the year nearest to the record's. Empty where there is little but an identifier; None where nothing can be compared.
+    """
+    kinds, text = [ref.kind for ref in find_refs(text)], re.sub(_IDS, " ", text)
+    words, wanted, names = title_words(text), title_words(found.title or ""), {*_name_words(text)}
+    if len(words) < 4 or len(kinds) > len({*kinds}):
+        return Work()
+    like, _, start, end = _title_span(text, found)
+    first = found.authors[:1] if found.authors and _family(found.authors[0]) <= names else ()
+    if like < _EXACT and first and len(wanted) > 2 and f" {' '.join(wanted)} " in f" {' '.join(words)} ":
+        return Work(title=found.title, authors=first, year=_nearest_year(text, found))  # a line without punctuation
+    year = _nearest_year(text[:start] + " ; " + text[end:], found)
+    if like >= _CLOSE:
+        people = tuple(_people_in(text[:start], found))
+        return Work(title=text[start:end].strip(_EDGES), authors=people or first, year=year)
+    is_citation = bool(first) or (year is not None and len(words) >= 8)
+    return Work(title=max(re.split(_SEGMENT_END, text), key=len), year=year) if is_citation else None
+
+
+def _nearest_year(text: str, found: Work) -> int | None:
+    years = re.findall(rf"\(\s*({_YEAR})", text) or re.findall(_YEAR, text)
+    return min(map(int, years), key=lambda year: abs(year - (found.year or year)), default=None)
+
+
+def _title_span(text: str, found: Work) -> tuple[float, int, int, int]:
+    """Find the run of segments most like a title: how like it is, its length (negative), where it begins and ends."""
+    ends = [0, *(mark.end() for mark in re.finditer(_SEGMENT_END, text)), len(text)]
+    words = [{*title_words(text[a:b])} for a, b in itertools.pairwise(ends)]
+    wanted = {*title_words(f"{found.title} {found.subtitle or ''} {found.original_title or ''}")}
+    spans = []
+    for a in range(len(words)):
+        for b in range(a, min(a + 8, len(words))):
+            said = set[str]().union(*words[a : b + 1])
+            spans.append((len(said & wanted) / len(said | wanted), -b, ends[a], ends[b + 1]))
+    likely = sorted(spans, reverse=True)[:8] if wanted else []
+    titles = ((Work(title=text[a:b].strip(_EDGES)), a, b) for share, _, a, b in likely if share)
+    return max(((title_likeness(work, found) or 0.0, a - b, a, b) for work, a, b in titles), default=(0.0, 0, 0, 0))
+
+
+def _people_in(text: str, found: Work) -> Iterator[Author]:
+    """Read the names before a title: those of the record as they stand there, others as they come."""
+    text = re.sub(r"(?i)^\W*(?:ref(?:erence)?\.?)?[\W\d]*|\(.*?\)|\bet al\b.*|\beds?\b\.?", "", text)
+    theirs = [name.given for name in found.authors]
+    given, is_short = {*_name_words(" ".join(theirs))}, all(len(part) < 3 for part in " ".join(theirs).split())
+    for chunk in re.split(r"[,;&]|\b(?:and|und|et|y|e)\b", text):
+        letters = {part: sum(map(str.isalpha, part)) for part in re.findall(r"[^\W\d_]\S+", chunk)}
+        parts = [part for part, n in letters.items() if n > 1 and not (part.isupper() and n < 4)]  # no initials
+        words = {*_name_words(" ".join(parts))}
+        known = next((name for name in (*found.authors, *found.editors) if _family(name) & words), None)
+        is_given = words <= given or (is_short and {word[0] for word in words} <= _initials(" ".join(theirs)))
+        if known or not is_given:
+            yield known or Author(family=" ".join(parts))
+
+
+# ---- A list ----
+
+#: Types of works that have a record somewhere, if they exist. Not finding a book, thesis or web page proves nothing.
+_REGISTERED: Final = ("journal-article", "proceedings-article", "book-chapter", "preprint")
+#: How a line of plain text says that it is none of these.
+_UNREGISTERED_LINE: Final = (
+    r"(?i)https?://|\b(?:press|verlag|publish\w+|isbn|\d(?:st|nd|rd|th) ed|edition|thesis|dissertation|diss|report"
+    r"|manual|standard|patent|software|blog|newspaper|retrieved|accessed)\b"
+)
+_NO_PAPERS: Final = ("peer-review", "component", "grant", "journal", "journal-issue", "journal-volume")
+_LIGHT_FIELDS: Final = (
+    "id,doi,ids,title,authorships,publication_year,publication_date,type,primary_location,locations,is_retracted"
+)
+Row = dict[str, Any]
+
+
+def _ref_of(work: Work) -> str | None:
+    return str(parse_ref(work.doi)) if work.doi else f"arXiv:{work.arxiv_id}" if work.arxiv_id else None
+
+
+def _name_of(work: Work) -> str:
+    who = display_name(work.authors[0]) if work.authors else None
+    return ", ".join(filter(None, (_ref_of(work), work.title, who, str(work.year or ""))))
+
+
+def _notice_of(work: Work) -> tuple[bool, list[Row]]:
+    """Say whether a work is no longer to be trusted, with a row for the notice, or for the title that says so."""
+    notice, marked = work.retraction, re.match(_MARKED_TITLE, work.title or "")
+    if notice is None:
+        return bool(marked), [evidence("retraction", None, f"{marked[1].lower()}, by its title")] if marked else []
+    facts = filter(None, (notice.status.replace("_", " "), notice.notice_doi, notice.source, notice.date))
+    return notice.status in {"retracted", "removed", "withdrawn"}, [evidence("retraction", None, ", ".join(facts))]
+
+
+class Verification:
+    """A reference list being checked, page by page: gathers facts over the network, then judges each reference."""
+
+    def __init__(self, ctx: Context, bibliography: Bibliography) -> None:
+        self.ctx, self.total, self.done = ctx, len(bibliography.references), 0
+        self.is_text = bibliography.kind == "text"
+        self.warnings: dict[str, None] = {}
+        self.known: dict[Ref, Resolved | DoigetError] = {}
+        self.hits: dict[str, list[Work]] = {}  # by query: what Crossref found
+        self.failed: dict[str, DoigetError] = {}  # by query: why it could not be asked
+        self.more: list[Work] = []  # what the second look found, for all of the page
+        self.unasked: dict[str, DoigetError] | None = None  # sources the second look missed; None: not looked yet
+        self.compared: dict[tuple[int, int], Comparison | None] = {}
+
+    async def check(self, page: Sequence[Reference]) -> list[Row]:
+        """Check some references; fewer come back, but at least one, when the time of the call ends first."""
+        import anyio
+
+        self.more, self.unasked, self.compared = [], None, {}
+        with anyio.move_on_after(self.ctx.time_left(math.inf) - 1.5):
+            await self._resolve(list(dict.fromkeys(r.ref for r in page if r.ref)))
+            await self._search(list(dict.fromkeys(filter(None, (self._query(r) for r in page if r.ref is None)))))
+            await self._look_again(page)
+        rows = [self._by_id(r) if r.ref else self._by_search(r) for r in page]
+        self._step(page[-1].index - self.done)
+        done = [row for row in itertools.takewhile(lambda row: row is not None, rows) if row]
+        if done and self.ctx.ends < math.inf:
+            return done
+        return [row or self._unchecked(r, DoigetError("pending")) for r, row in zip(page, rows, strict=True)]
+
+    def _step(self, count: int) -> None:
+        self.done += count
+        if self.ctx.progress:
+            self.ctx.progress(self.done, self.total, "")
+
+    # ---- facts ----
+
+    async def _resolve(self, refs: Sequence[Ref]) -> None:
+        try:
+            with time_limit(self.ctx.config.timeout_s):
+                self.known |= await resolve_many(self.ctx.client, self.ctx.cache, refs, copies=False)
+        except DoigetError as error:
+            self.known |= dict.fromkeys(refs, error)
+        for ref in refs if self.ctx.config.offline else ():  # the store knows what it holds
+            if isinstance(self.known[ref], DoigetError) and (entry := self.ctx.store.find(ref)):
+                self.known[ref] = Resolved(entry.ref, entry.work, "store", stale=True)
+
+    async def _search(self, queries: Sequence[str]) -> None:
+        """Ask Crossref once for each query; after three failures in a row the rest are not asked at all."""
+        import anyio
+
+        lane, failures = anyio.CapacityLimiter(SEARCHES_AT_ONCE), deque[DoigetError](maxlen=MAX_SEARCH_FAILURES)
+        if self.ctx.config.offline:
+            failures += [DoigetError("offline")] * MAX_SEARCH_FAILURES
+
+        async def search(query: str) -> None:
+            async with lane:
+                if len(failures) == MAX_SEARCH_FAILURES:
+                    self.failed[query] = failures[-1]
+                elif self.ctx.time_left(math.inf) > SEARCH_RESERVE_S:
+                    try:
+                        with time_limit(SEARCH_LIMIT_S):
+                            found = await crossref_search(self.ctx.client, query, rows=SEARCH_ROWS)
+                        self.hits[query] = [work for work, _ in found.works]
+                        failures.clear()
+                        self._step(1)
+                    except DoigetError as error:
+                        self.failed[query] = error
+                        failures.append(error)
+
+        async with anyio.create_task_group() as group:
+            for query in queries:
+                if query not in self.hits:
+                    group.start_soon(search, query)
+        self.warnings |= dict.fromkeys(say_unasked({"crossref": failures[-1]} if failures else {}))
+
+    async def _look_again(self, page: Sequence[Reference]) -> None:
+        """Ask DataCite and OpenAlex in a request or two for all that Crossref has not, and for misnamed ids."""
+        self.unasked = {}
+        if self.ctx.config.offline:
+            return
+        missing = [r for r in page if r.ref is None and not ((best := self._best(r)) and best[0].is_match)]
+        suspect = [r for r in page if r.ref and (row := self._by_id(r)) and row["verdict"] in {"mismatch", "not_found"}]
+        phrases, others = (list(filter(None, map(self._phrase, refs))) for refs in (missing, suspect))
+        asked, more = _slices_by_length(phrases), _slices_by_length([*phrases, *others])
+        tasks = {f"datacite {n}": _later(self._ask_datacite, batch) for n, batch in enumerate(asked)}
+        # Suggestions for ids ride along: they cost one request at most.
+        for n, batch in enumerate(more[: max(1, len(asked))]):
+            tasks[f"openalex {n}"] = _later(self._ask_openalex, batch)
+        answers = await gather(tasks)
+        self.more = [work for found in answers.values() if isinstance(found, Found) for work, _ in found.works]
+        self.unasked = {name.split()[0]: error for name, error in answers.items() if isinstance(error, DoigetError)}
+        self.warnings |= dict.fromkeys(say_unasked(self.unasked))
+
+    async def _ask_datacite(self, phrases: Sequence[str]) -> Found:
+        with time_limit(SEARCH_LIMIT_S):
+            query = f"titles.title:({' OR '.join(phrases)})"
+            return await datacite_search(self.ctx.client, query, rows=min(100, 5 * len(phrases)))
+
+    async def _ask_openalex(self, phrases: Sequence[str]) -> Found:
+        with time_limit(SEARCH_LIMIT_S):
+            filters, rows = {"title.search": " OR ".join(phrases)}, min(100, 5 * len(phrases))
+            return await openalex_search(self.ctx.client, "", rows=rows, filters=filters, select=_LIGHT_FIELDS)
+
+    def _query(self, r: Reference) -> str:
+        """Word the search for a reference without id; empty where it says too little."""
+        if self.is_text:
+            words = " ".join(re.sub(_IDS, " ", r.text).split())[:300]
+            return words if len(title_words(words)) > 3 else ""
+        families = [name.family or name.literal for name in r.work.authors[:3]]
+        return " ".join(filter(None, (r.work.title, *families, str(r.work.year or ""))))[:300] if r.work.title else ""
+
+    def _phrase(self, r: Reference) -> str:
+        """Quote the first words of a title for a search of phrases; empty where they would fit too much."""
+        title = max(re.split(_SEGMENT_END, re.sub(_IDS, " ", r.text)), key=len) if self.is_text else r.work.title or ""
+        texts = (re.split(_PART_END, title, maxsplit=1)[0], title)
+        words = next((found for text in texts if len(found := re.findall(r"\w+", text.lower())) > 2), [])
+        return f'"{" ".join(words[:8])}"' if words else ""
+
+    # ---- judgement ----
+
+    def _claim(self, r: Reference, work: Work) -> Work | None:
+        return claim_in(r.text, work) if self.is_text else r.work
+
+    def _best(self, r: Reference) -> tuple[Comparison, Work] | None:
+        """Return the most like of what was found for a reference, if it is like it at all."""
+        said = {*title_words(r.text if self.is_text else r.work.title or "")}
+        pairs = []
+        for work in [*self.hits.get(self._query(r), []), *self.more]:
+            words, key = {*title_words(work.title or "")}, (r.index, id(work))
+            if work.type not in _NO_PAPERS and 2 * len(words & said) >= min(len(words), len(said)):
+                if key not in self.compared:
+                    claim = self._claim(r, work)
+                    is_alike = claim is not None and _is_about_another(claim) == _is_about_another(work)
+                    self.compared[key] = compare(claim, work) if claim and is_alike else None
+                pairs.append((self.compared[key], work))
+        close = [(found, work) for found, work in pairs if found and (found.title or 0) >= _CLOSE]
+        return max(close, key=lambda p: (p[0].is_match, p[0].is_near, p[0].score, _ref_of(p[1]) or ""), default=None)
+
+    def _by_id(self, r: Reference) -> Row | None:
+        answer = self.known.get(r.ref) if r.ref else None
+        if answer is None:
+            return None
+        best = self._best(r)
+        other = best[1] if best and best[0].is_match and _ref_of(best[1]) not in {None, str(r.ref)} else None
+        hints = [evidence("suggestion", str(r.ref), _name_of(other))] if other else []
+        if isinstance(answer, DoigetError):
+            if answer.code is not Code.NOT_FOUND:
+                return self._unchecked(r, answer)
+            return self._row(r, "not_found", 0.98, [evidence("id", str(r.ref), None, answer.message), *hints])
+        claim = self._claim(r, answer.work)
+        found = compare(claim or Work(), answer.work)
+        if claim is None or (claim.title and not answer.work.title and not (found.authors and found.year)):
+            row = evidence("title", claim.title if claim else r.text, answer.work.title, "cannot be compared")
+            return self._row(r, "could_not_check", 0.0, [row, *_notice_of(answer.work)[1]])
+        return self._judged(r, found, answer.work, answer.ref, hints)
+
+    def _judged(self, r: Reference, found: Comparison, work: Work, ref: str | None, hints: Sequence[Row]) -> Row:
+        """Give the verdict on a reference whose record is there."""
+        is_untrusted, notice = _notice_of(work)
+        if is_untrusted:
+            return self._row(r, "retracted", 0.98, [*notice, *found.contradicted], ref)
+        if found.contradicted:
+            return self._row(r, "mismatch", 0.95, [*found.contradicted, *notice, *hints], ref)
+        shown = [row for n, row in enumerate(found.rows) if n == 0 or "note" in row or r.ref is None]
+        return self._row(r, "verified", found.score - 0.04 * (r.ref is None), [*shown, *notice], ref)
+
+    def _by_search(self, r: Reference) -> Row | None:
+        query, best = self._query(r), self._best(r)
+        error = self.failed.get(query) if query else DoigetError("bad_query", "It has neither identifier nor title.")
+        if best and best[0].is_match:
+            return self._judged(r, *best, _ref_of(best[1]), [])
+        if self.unasked is None or (error is None and query not in self.hits):
+            return None
+        rows = [evidence("candidate", None, _name_of(best[1]))] if best else []
+        where = f"{r.work.container_title} {r.work.publisher}"
+        is_preprint_claim = r.work.type == "preprint" or re.search("(?i)rxiv", where) is not None
+        is_article = not re.search(_UNREGISTERED_LINE, r.text) if self.is_text else r.work.type in _REGISTERED
+        is_registered = is_article or is_preprint_claim
+        if not error and best and best[0].is_near:
+            return self._row(r, "mismatch", 0.75, [*best[0].contradicted, *rows])
+        if not error and (is_preprint_claim or not is_registered):  # where else it might be was not asked
+            error = self.unasked.get("datacite")
+        if error:
+            return self._unchecked(r, error, rows)
+        if best and (best[0].title or 0) >= _SAME and not best[0].contradicted:
+            rows = [evidence("authors", None, None, "a title alone is no proof"), *rows]
+            return self._row(r, "could_not_check", 0.0, rows)
+        note = "no registry record found" + ("" if is_registered else "; works of this kind often have none")
+        rows = [evidence("title", r.work.title or r.text, None, note), *rows]
+        return self._row(r, "not_found", 0.7, rows) if is_registered else self._row(r, "could_not_check", 0.0, rows)
+
+    def _unchecked(self, r: Reference, error: DoigetError, rows: Sequence[Row] = ()) -> Row:
+        row = evidence("source", None, f"{error.reason}: {error.message}")
+        return self._row(r, "could_not_check", 0.0, [row, *rows])
+
+    def _row(self, r: Reference, verdict: str, confidence: float, rows: Sequence[Row], ref: str | None = None) -> Row:
+        named = ({"key": r.key} if r.key else {}) | {"verdict": verdict} | ({"ref": ref} if ref else {})
+        return {"index": r.index, **named, "confidence": round(confidence, 2), "evidence": list(rows)}
+
+
+# ############################################################################
+# MARK: 16. Citation graph
+# ############################################################################
+# Who cites whom around a work, breadth first, and how that reads as DOT and as
+# one page.
+# Uses: 1 Errors, 2 Identifiers, 3 Records, 6 Cache, 8 Sources, 9 Resolver, 14 Fetch.
+# Promises: every edge joins two nodes of the graph; what is left out, cut off or
+# could not be asked is said; nothing that a title says runs in a reader's browser.
+
+GRAPH_TTL_S: Final = 30 * 86400
+MAX_DEPTH: Final = 3
+MAX_NODES: Final = 100
+MAX_NEIGHBOURS: Final = 20  # of one work in one direction: the most cited
+MAX_LOOKED_UP: Final = 200  # references of one work among which those are chosen
+MAX_GRAPH_REQUESTS: Final = 25
+TOGETHER: Final = 5  # works asked about at once
+MAX_ASK_S: Final = 15.0  # for one source, so that one that hangs leaves time for the others
+DIRECTIONS: Final = {"references": ["references"], "citations": ["citations"], "both": ["references", "citations"]}
+_SPENT: Final = f"The limit of {MAX_GRAPH_REQUESTS} requests is reached."
+_MORE: Final = f"Of each work only the {MAX_NEIGHBOURS} most cited neighbours are shown."
+
+Keys = tuple[Sequence[str], bool]  # of the neighbours that a source lists, and whether there are more
+
+
+class Neighbours(NamedTuple):
+    """What is around a work in one direction: the most cited, whether there are more, how many have no id of ours."""
+
+    work: CitedWork
+    works: Sequence[CitedWork]
+    more: bool
+    nameless: int
+    fresh: bool = True
+
+
+class GraphWalk:
+    """One walk through the citations around a work: nodes and edges so far, and what stood in the way."""
+
+    def __init__(self, ctx: Context, direction: str, *, refresh: bool, limit_s: float) -> None:
+        self.ctx, self.ways, self.refresh, self.ask_s = ctx, DIRECTIONS[direction], refresh, min(MAX_ASK_S, limit_s / 3)
+        self.root = ""
+        self.works: dict[str, CitedWork] = {}  # by ref, also those that do not become nodes
+        self.refs: dict[str, str | None] = {}  # by key; None: a work without an id of ours
+        self.depths: dict[str, int] = {}  # the nodes, in the order found
+        self.edges: dict[tuple[str, str], None] = {}  # (citing, cited)
+        self.listed: set[str] = set()  # whose references Crossref was asked for
+        self.errors: dict[str, DoigetError] = {}  # by source; one that failed is not asked again
+        self.cuts: set[str] = set()  # why the graph is not the whole
+        self.requests = self.nameless = 0
+        self.is_online = self.is_stale = False
+        self.held = contextlib.AsyncExitStack()
+
+    async def run(self, ref: Ref, depth: int, max_nodes: int) -> None:
+        """Walk `depth` steps from a work. Raises NOT_FOUND, and what kept every source from answering about it."""
+        async with self.held:
+            await self._begin(ref)
+            for step in range(1, depth + 1):
+                for chunk in slices([name for name, at in self.depths.items() if at == step - 1], TOGETHER):
+                    if len(self.depths) >= max_nodes:
+                        self.cuts.add(f"The limit of {max_nodes} works (max_refs) is reached.")
+                        return
+                    found = [hood for way in self.ways for hood in await self._around(chunk, way)]
+                    self._join(found, step, max_nodes)
+
+    def close(self) -> None:
+        """Add the citations among the nodes that the walk did not pass along."""
+        cited = [(name, self.refs.get(key)) for name in self.depths for key in self.works[name].cites]
+        self.edges |= {(name, ref): None for name, ref in cited if ref in self.depths and ref not in {None, name}}
+
+    def warnings(self) -> list[str]:
+        """Say what could not be asked, was cut off or left out."""
+        asked = say_unasked(self.errors)
+        stale = ["Part of this is an older answer from the cache."] * self.is_stale
+        left = [f"{self.nameless} works without DOI, arXiv id or PMID are left out."] * (self.nameless > 0)
+        return [*asked, *sorted(self.cuts), *stale, *left]
+
+    async def _begin(self, ref: Ref) -> None:
+        """Find out who the first work is, unless the cache tells. Raises NOT_FOUND on the registry's word."""
+        if ref.kind not in {RefKind.DOI, RefKind.ARXIV}:
+            ref = parse_ref((await resolve_one(self.ctx, ref)).ref)
+        self.root = str(graph_ref(str(ref)))
+        self.depths[self.root] = 0
+        self.learn(CitedWork(self.root))
+        kept = [hood for way in self.ways if (hood := self._load(self.root, way)) and self._is_usable(hood)]
+        for hood in kept:
+            self.learn(hood.work)
+        if len(kept) == len(self.ways):
+            return
+        await self._go_online()
+        article = await self._resolve(ref) if ref.kind is RefKind.ARXIV else None
+        dois = list(dict.fromkeys(doi for doi in (graph_doi(self.root), article) if doi))
+        names = ("doi", dois) if dois else (f"ids.{ref.kind.value}", [ref.id])
+        tasks = {"openalex": _later(self._ask, "openalex", openalex_cited, *names)}
+        tasks |= {"crossref": _later(self._list_references, [self.root])} if "references" in self.ways else {}
+        answers = await gather(tasks)
+        pages = [page for page in answers.values() if page is not None]
+        for work in answers["openalex"].works if answers["openalex"] else []:
+            self.learn(replace(work, ref=self.root, aliases=(*work.aliases, str(work.ref))))
+        if ref.kind is RefKind.DOI and pages and not any(page.works for page in pages):
+            await self._resolve(ref)
+
+    async def _resolve(self, ref: Ref) -> str | None:
+        """Look the first work up as `resolve` does; returns its DOI, for a preprint that of the article it became."""
+        try:
+            resolved = await resolve_one(replace(self.ctx, place=contextlib.nullcontext), ref, refresh=self.refresh)
+        except DoigetError as error:
+            if error.code is Code.NOT_FOUND or ref.kind is not RefKind.ARXIV:
+                raise
+            self.errors["arxiv"] = error
+            return None
+        work = resolved.work
+        aliases = (work.doi,) if work.doi else ()
+        self.learn(CitedWork(self.root, aliases, work.title, work.year, work.retraction is not None))
+        return work.doi
+
+    def learn(self, work: CitedWork) -> str | None:
+        """Add what is said of a work to what is known of it; returns its ref, None if it has none of ours."""
+        keys = [key for key in (work.ref, *work.aliases) if key]
+        ref = next((known for key in keys if (known := self.refs.get(key))), work.ref)
+        self.refs.update(dict.fromkeys(keys, ref))
+        if ref:
+            aliases = tuple(key for key in keys if key != ref)
+            self.works[ref] = self.works.get(ref, CitedWork(ref)).with_more(replace(work, aliases=aliases))
+        return ref
+
+    # ---- one step ----
+
+    async def _around(self, names: Sequence[str], way: str) -> list[tuple[str, str, Neighbours]]:
+        """Find the neighbours of some works in one direction, from the cache or the sources, as (work, way, they)."""
+        kept = {name: hood for name in names if (hood := self._load(name, way))}
+        found = {name: hood for name, hood in kept.items() if self._is_usable(hood)}
+        if missing := [name for name in names if name not in found]:
+            found |= {} if self.refresh else kept
+            found |= await self._ask_around(missing, way)
+        if len(found) < len(names):
+            self.cuts.add("The neighbours of some works could not be asked for.")
+        return [(name, way, found[name]) for name in names if name in found]
+
+    def _join(self, found: Sequence[tuple[str, str, Neighbours]], step: int, max_nodes: int) -> None:
+        """Make neighbours nodes, the first of every work before any second; those that are nodes get an edge."""
+        if step == 1 and self.errors and not any(hood.works for _, _, hood in found):
+            raise most_hopeful(list(self.errors.values()))  # what could not be asked must not look like nothing
+        for _, _, hood in found:
+            self.nameless += hood.nameless
+            self.is_stale |= not hood.fresh
+            self.cuts |= {_MORE} if hood.more else set()
+            for work in (hood.work, *hood.works):
+                self.learn(work)
+        for row in itertools.zip_longest(*(hood.works for _, _, hood in found)):
+            for (name, way, _), work in zip(found, row, strict=True):
+                ref = self.refs[str(work.ref)] if work else None
+                if ref is None or ref == name:
+                    continue
+                if ref in self.depths or len(self.depths) < max_nodes:
+                    self.depths.setdefault(ref, step)
+                    self.edges[(name, ref) if way == "references" else (ref, name)] = None
+                else:
+                    self.cuts.add(f"The limit of {max_nodes} works (max_refs) is reached.")
+
+    # ---- asking ----
+
+    async def _ask_around(self, names: Sequence[str], way: str) -> dict[str, Neighbours]:
+        """Ask for the neighbours of works in one direction, and keep them; works that nobody told about are absent."""
+        await self._go_online()
+        lists = await (self._references(names) if way == "references" else self._citations(names))
+        await self._look_up([key for keys, _ in lists.values() for key in keys])
+        chosen = {name: self._choose(name, keys) for name, (keys, _) in lists.items()}
+        await self._fill_titles([*chosen, *(ref for refs in chosen.values() for ref in refs)])
+        found = {}
+        for name, (keys, cut) in lists.items():
+            works, nameless = (
+                [self.works[ref] for ref in chosen[name]],
+                sum(self.refs.get(key, "") is None for key in keys),
+            )
+            more = cut or len(works) > MAX_NEIGHBOURS
+            found[name] = Neighbours(self.works[name], works[:MAX_NEIGHBOURS], more, nameless)
+            self._save(name, way, found[name])
+        return found
+
+    async def _references(self, names: Sequence[str]) -> dict[str, Keys]:
+        """List what works cite, by Crossref and OpenAlex, else by OpenCitations."""
+        await self._list_references(names)
+        found: dict[str, Keys] = {}
+        for name in names:
+            known, cites = self.works[name].openalex, self.works[name].cites
+            if known or name in self.listed:
+                found[name] = cites[:MAX_LOOKED_UP], len(cites) > MAX_LOOKED_UP
+            if not cites and (name == self.root or not known):
+                found |= await self._ask_opencitations(name, "references")
+        return found
+
+    async def _list_references(self, names: Sequence[str]) -> CitedPage | None:
+        """Learn the reference lists at Crossref of works that it was not asked about; for one also under an alias."""
+        unlisted = [name for name in names if name not in self.listed and is_in_crossref(name)]
+        page = await self._ask("crossref", crossref_cited, unlisted) if unlisted else None
+        for work in page.works if page else []:
+            self.learn(replace(work, ref=names[0], aliases=(str(work.ref),)) if len(names) == 1 else work)
+        self.listed |= set(unlisted) if page else set()
+        return page
+
+    async def _citations(self, names: Sequence[str]) -> dict[str, Keys]:
+        """List what cites works, by OpenAlex, else by OpenCitations.
+
+        A page holds the most cited of all that cite any of the works asked about. So a work that 20 of them cite is
+        done, and all are when it holds everything; the others are then asked about one by one.
+        """
+        found: dict[str, Keys] = {}
+        known = [name for name in names if self.works[name].openalex]
+        for group in [known, *([name] for name in known)]:
+            own = {name: self.works[name].openalex for name in group if name not in found}
+            ids = [one for ids in own.values() for one in ids]
+            page = await self._learn_from("openalex", openalex_cited, "cites", ids) if own else None
+            works, total = page or ([], math.inf)
+            for name in own if page else ():
+                cited = {*own[name]}
+                citing = [work.ref or work.aliases[0] for work in works if len(own) == 1 or cited & {*work.cites}]
+                if len(own) == 1 or total <= len(works) or len(citing) >= MAX_NEIGHBOURS:
+                    found[name] = citing, total > len(works)
+        for name in names:
+            if name not in found or (name == self.root and not found[name][0]):
+                found |= await self._ask_opencitations(name, "citations")
+        return found
+
+    async def _ask_opencitations(self, name: str, way: str) -> dict[str, Keys]:
+        refs = await self._ask("opencitations", opencitations_cited, name, way)
+        return {} if refs is None else {name: (refs[:MAX_LOOKED_UP], len(refs) > MAX_LOOKED_UP)}
+
+    async def _look_up(self, keys: Iterable[str]) -> None:
+        """Learn of all works that keys stand for, 100 a request."""
+        unknown = [key for key in dict.fromkeys(keys) if key not in self.refs]
+        for batch in slices([key for key in unknown if key.startswith("W")], OPENALEX_BATCH):
+            if await self._learn_from("openalex", openalex_cited, "openalex", batch):
+                self.refs |= {key: None for key in batch if key not in self.refs}
+        refs = [key for key in unknown if key not in self.refs and not key.startswith("W")]
+        for dois in _slices_by_length([doi for doi in map(graph_doi, refs) if doi and not re.search(r"[,|+]", doi)]):
+            await self._learn_from("openalex", openalex_cited, "doi", dois)
+        for ref in refs:
+            self.learn(CitedWork(ref))
+
+    def _choose(self, name: str, keys: Iterable[str]) -> list[str]:
+        """Order the works behind keys by how often they are cited, then as they came; one more than is shown."""
+        refs = dict.fromkeys(ref for key in keys if (ref := self.refs.get(key)) and ref != name)
+        return sorted(refs, key=lambda ref: -self.works[ref].cited_by)[: MAX_NEIGHBOURS + 1]
+
+    async def _fill_titles(self, names: Iterable[str]) -> None:
+        """Ask Crossref for titles that OpenAlex does not know."""
+        lacking = [name for name in dict.fromkeys(names) if not self.works[name].title and is_in_crossref(name)]
+        for batch in slices(lacking, CROSSREF_BATCH):
+            await self._learn_from("crossref", crossref_cited, batch)
+
+    async def _learn_from(self, source: str, ask: Callable[..., Awaitable[CitedPage]], *args: Any) -> CitedPage | None:
+        page: CitedPage | None = await self._ask(source, ask, *args)
+        for work in page.works if page else []:
+            self.learn(work)
+        return page
+
+    async def _ask(self, source: str, ask: Callable[..., Awaitable[T]], *args: Any) -> T | None:
+        """Ask a source once; None, with a note of why, where it could not be asked."""
+        if self.ctx.config.offline:
+            self.errors["network"] = DoigetError("offline")
+        elif self.requests >= MAX_GRAPH_REQUESTS:
+            self.cuts.add(_SPENT)
+        if {source, "network"} & self.errors.keys() or _SPENT in self.cuts:
+            return None
+        self.requests += 1
+        try:
+            with time_limit(self.ask_s):
+                return await ask(self.ctx.client, *args)
+        except DoigetError as error:
+            self.errors[source] = error
+            return None
+
+    async def _go_online(self) -> None:
+        """Take a place in the queue, once, when the first request is due."""
+        if not self.is_online and not self.ctx.config.offline:
+            self.is_online = True
+            await self.held.enter_async_context(self.ctx.place())
+
+    # ---- the cache ----
+
+    def _is_usable(self, hood: Neighbours) -> bool:
+        return (hood.fresh and not self.refresh) or self.ctx.config.offline
+
+    def _load(self, name: str, way: str) -> Neighbours | None:
+        if self.ctx.cache is None:
+            return None
+        cache, now = Cache(self.ctx.cache.folder.parent / "graph" / way), self.ctx.client.pacer.clock()
+        data, fresh = cache.load_content(parse_ref(name), now)
+        work, items = read_cited(data.get("work")), data.get("neighbours")
+        if work is None or not isinstance(items, list):
+            return None
+        works = list(filter(None, map(read_cited, items[:MAX_NEIGHBOURS])))
+        return Neighbours(work, works, data.get("more") is True, as_int(data.get("nameless")) or 0, fresh)
+
+    def _save(self, name: str, way: str, hood: Neighbours) -> None:
+        """Keep a complete answer for 30 days; what was asked with a source down is not kept."""
+        if self.ctx.cache is not None and not self.errors and _SPENT not in self.cuts:
+            cache, now = Cache(self.ctx.cache.folder.parent / "graph" / way), self.ctx.client.pacer.clock()
+            content = {"more": hood.more, "nameless": hood.nameless, "work": asdict(hood.work)}
+            content["neighbours"] = list(map(asdict, hood.works))
+            cache.save_content(parse_ref(name), GRAPH_TTL_S, content, now)
+
+
+def is_in_crossref(ref: str) -> bool:
+    """Say whether Crossref may know a ref."""
+    return ref.startswith("10.") and not is_datacite_prefix(ref)
+
+
+def read_cited(value: object) -> CitedWork | None:
+    """Read a work from the cache, which anybody may have edited; None for what is none."""
+    raw = as_dict(value)
+    ref, marked, count = graph_ref(raw.get("ref")), raw.get("retracted") is True, as_int(raw.get("cited_by")) or 0
+    keys = [tuple(key for key in as_list(raw.get(name)) if isinstance(key, str)) for name in ("aliases", "cites")]
+    title, year = clean_line(raw.get("title")), as_int(raw.get("year"))
+    return CitedWork(ref, keys[0], title, year, marked, count, keys[1]) if ref else None
+
+
+# ---- Drawn ----
+
+_BOX: Final = (252, 38)  # pixels
+_PITCH: Final = (326, 46)
+_MARGIN: Final = 44
+
+
+def link_of(ref: str) -> str:
+    """Return the page of a work at doi.org or arXiv; empty for PubMed's numbers."""
+    if ref.startswith("arXiv:"):
+        return f"https://arxiv.org/abs/{urllib.parse.quote(ref[6:], safe='/')}"
+    prefix, _, suffix = ref.partition("/")
+    return f"https://doi.org/{prefix}/{quote_doi(suffix)}" if ref.startswith("10.") else ""
+
+
+def describe_node(node: Mapping[str, Any]) -> str:
+    """Say in a few words what a node is besides its title."""
+    marks = ["RETRACTED"] * node["retracted"] + ["in store"] * node["in_store"]
+    return " · ".join([*marks, str(node["year"] or "n.d."), node["ref"]])
+
+
+def fit_text(text: str, width: int) -> str:
+    """Cut text to the room of about `width` small Latin letters."""
+    sizes = (1.9 if char > "\u1100" else 1.3 if char.isupper() else 1.0 for char in text)
+    fits = sum(total <= width for total in itertools.accumulate(sizes))
+    return text if fits == len(text) else text[:fits].rstrip() + "…"
+
+
+def render_dot(answer: Mapping[str, Any]) -> str:
+    """Render a graph answer in Graphviz's language; nodes are named by their refs."""
+    lines = ["digraph citations {", "  rankdir=RL;", '  node [shape=box, style=rounded, fontname="sans-serif"];']
+    for node in answer["nodes"]:
+        label = f"{fit_text(node['title'] or node['ref'], 60)}\n{describe_node(node)}"
+        look = ", penwidth=2" * (not node["depth"]) + ", color=red" * node["retracted"]
+        lines.append(f"  {_dot(node['ref'])} [label={_dot(label)}, URL={_dot(link_of(node['ref']))}{look}];")
+    lines += [f"  {_dot(edge['citing'])} -> {_dot(edge['cited'])};" for edge in answer["edges"]]
+    return "\n".join([*lines, "}"])
+
+
+def _dot(text: str) -> str:
+    # SECURITY: a backslash or quote in a title must not end the string or become one of DOT's escapes.
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def place_nodes(nodes: Sequence[Mapping[str, Any]], links: Collection[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Place nodes (in pixels) in columns by steps from the first: what it cites to the left, what cites it right."""
+    near: dict[int, list[int]] = {}
+    for a, b in sorted(links):
+        near.setdefault(a, []).append(b)
+        near.setdefault(b, []).append(a)
+    columns: dict[int, list[int]] = {0: [0]}
+    rows, sides = {0: 0}, {0: 1}
+    for depth in range(1, MAX_DEPTH + 1):
+        level = [n for n, node in enumerate(nodes) if node["depth"] == depth]
+        above = {n: min((m for m in near.get(n, []) if nodes[m]["depth"] == depth - 1), default=0) for n in level}
+        for n in sorted(level, key=lambda n: (rows[above[n]], n)):
+            sides[n] = sides[above[n]] if depth > 1 else -1 if (0, n) in links else 1
+            column = columns.setdefault(sides[n] * depth, [])
+            rows[n] = len(column)
+            column.append(n)
+    tallest, places = max(map(len, columns.values())), {}
+    for x, (_, column) in enumerate(sorted(columns.items())):
+        top = _MARGIN + (tallest - len(column)) * _PITCH[1] // 2
+        places.update({n: (_MARGIN + x * _PITCH[0], top + y * _PITCH[1]) for y, n in enumerate(column)})
+    return [places[n] for n in range(len(nodes))]
+
+
+def _edge(citing: tuple[int, int], cited: tuple[int, int], look: str) -> str:
+    """Draw a citation from the near side of one box to the near side of the other; within a column, round the left."""
+    (x1, y1), (x2, y2) = ((x, y + _BOX[1] // 2) for x, y in (citing, cited))
+    bends = (-36, -36) if x1 == x2 else (60, -60) if x1 < x2 else (-60, 60)
+    x1, x2 = (x1 + _BOX[0] * (x1 < x2), x2 + _BOX[0] * (x2 < x1))
+    return f'<path class="{look}" d="M{x1} {y1}C{x1 + bends[0]} {y1} {x2 + bends[1]} {y2} {x2} {y2}"/>'
+
+
+def render_html(answer: Mapping[str, Any]) -> str:
+    """Render a graph answer as one page without any external file: a drawing, and the same as a list."""
+    import base64
+    import hashlib
+    from html import escape
+
+    nodes, at = answer["nodes"], {node["ref"]: n for n, node in enumerate(answer["nodes"])}
+    links = [(at[edge["citing"]], at[edge["cited"]]) for edge in answer["edges"]]
+    places = place_nodes(nodes, set(links))
+    cites = [", ".join(str(cited + 1) for citing, cited in links if citing == n) for n in range(len(nodes))]
+    boxes, items, texts = zip(*map(_entry, nodes, places, cites), strict=True)
+    data = {
+        "nodes": [{"x": x, "y": y, "text": text} for text, (x, y) in zip(texts, places, strict=True)],
+        "edges": links,
+    }
+    width, height = (max(place[i] for place in places) + _BOX[i] + _MARGIN for i in (0, 1))
+    values = {
+        "style": _STYLE, "script": _SCRIPT, "title": escape(nodes[0]["title"] or nodes[0]["ref"]), "width": width,
+        "height": height, "works": len(nodes), "count": len(links), "boxes": "".join(boxes), "items": "\n".join(items),
+        "warnings": "\n".join(f"<li>{escape(text)}</li>" for text in answer["warnings"]),
+        "paths": "\n".join(_edge(places[a], places[b], "edge main" if 0 in {a, b} else "edge") for a, b in links),
+        # SECURITY: JSON of ASCII alone, and without < > & nothing in it can end the element it stands in.
+        "data": re.sub("[<>&]", lambda char: f"\\u{ord(char[0]):04x}", json.dumps(data)),
+    }  # fmt: skip
+    for name in ("style", "script"):
+        digest = hashlib.sha256(str(values[name]).encode()).digest()
+        values[f"{name}_hash"] = f"'sha256-{base64.b64encode(digest).decode()}'"
+    return re.sub(r"\{\{(\w+)\}\}", lambda name: str(values[name[1]]), _PAGE)
+
+
+def _entry(node: Mapping[str, Any], place: tuple[int, int], cites: str) -> tuple[str, str, str]:
+    """Render a node as a box of the drawing and as an item of the list, both linked to the work, and as plain text."""
+    from html import escape
+
+    url, title, about, (width, height) = link_of(node["ref"]), node["title"] or "[no title]", describe_node(node), _BOX
+    # SECURITY: only addresses made here, and the visited site learns nothing of this page.
+    target = f' href="{escape(url)}" rel="noreferrer noopener"' if url else ""
+    focus = ' tabindex="0"'  # what is no link can still be reached by keyboard
+    look = "node" + " first" * (not node["depth"]) + " bad" * node["retracted"] + " have" * node["in_store"]
+    box = (
+        f'<a class="{look}"{target or focus}><svg x="{place[0]}" y="{place[1]}" width="{width}" height="{height}">'
+        f'<title>{escape(title)} · {escape(about)}</title><rect x="2" y="2" width="{width - 4}" height="{height - 4}" '
+        f'rx="6"/><text x="10" y="17">{escape(fit_text(title, 36))}</text><text class="soft" x="10" y="31">'
+        f"{escape(fit_text(about, 38))}</text></svg></a>"
+    )
+    more = f". Cites {cites}." if cites else "."
+    item = f'<li><a class="work"{target}><bdi>{escape(title)}</bdi></a> <span>{escape(about)}{more}</span></li>'
+    return box, item, f"{title} · {about}"
+
+
+#: Style and script of the page, each in one piece: the page names their digests, and nothing else may run there.
+_STYLE: Final = """
+:root{color-scheme:light dark;--bg:#fff;--ink:#1c2128;--soft:#59636e;--box:#f6f8fa;--rim:#c5cdd5;--edge:#8c99a6;
+--hot:#0757ba;--bad:#c62828;--have:#1a7f37}
+@media (prefers-color-scheme:dark){:root{--bg:#0e1319;--ink:#e6ebf1;--soft:#9aa5b1;--box:#1a212a;--rim:#3b4552;
+--edge:#66758a;--hot:#74b3ff;--bad:#ff8a80;--have:#5cc875}}
+body{margin:0;padding:1.2rem 1.5rem 3rem;background:var(--bg);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
+h1{font-size:1.35rem;line-height:1.3;margin:0 0 .3rem}h2{font-size:1.1rem;margin:1.5rem 0 .3rem}p{margin:.3rem 0}
+header p,.notes,span{color:var(--soft)}.notes{margin:.3rem 0;padding-left:1.2rem}
+#about{position:sticky;top:0;min-height:1.5em;margin:0;padding:.2rem 0;background:var(--bg);z-index:1}
+.graph{overflow:auto;border:1px solid var(--rim);border-radius:8px}.graph>svg{display:block;margin:0 auto}
+text{font:12px system-ui,sans-serif;fill:var(--ink)}.soft{font-size:11px;fill:var(--soft)}
+.edge{fill:none;stroke:var(--edge);opacity:.3}.main{opacity:.8}marker path{fill:var(--edge)}
+rect{fill:var(--box);stroke:var(--rim)}
+.have rect{stroke:var(--have)}.have .soft{fill:var(--have)}.bad rect{stroke:var(--bad)}.bad .soft{fill:var(--bad)}
+.first rect{stroke:var(--hot);stroke-width:2}
+.on .edge{opacity:.12}.on .edge.lit{opacity:1;stroke:var(--hot)}.on .node{opacity:.35}.on .node.lit{opacity:1}
+.node:focus{outline:none}.node:hover rect{stroke:var(--hot)}.node:focus-visible rect{stroke:var(--hot);stroke-width:3}
+.work[href]{color:var(--hot)}.work:focus-visible{outline:3px solid var(--hot);outline-offset:2px}
+li,#about{overflow-wrap:anywhere}li{margin:.25rem 0}
+@media print{.graph{overflow:visible;border:0}.graph>svg{max-width:100%;height:auto}#about{display:none}}
+"""
+_SCRIPT: Final = """
+"use strict";
+const data = JSON.parse(document.getElementById("data").textContent), about = document.getElementById("about");
+const svg = document.querySelector(".graph > svg"), nodes = [...svg.querySelectorAll(".node")];
+const edges = [...svg.querySelectorAll(".edge")];
+const steps = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]};
+function show(here) {
+  const lit = new Set(data.edges.filter(ends => ends.includes(here)).flat());
+  edges.forEach((edge, n) => edge.classList.toggle("lit", data.edges[n].includes(here)));
+  nodes.forEach((node, n) => node.classList.toggle("lit", n === here || lit.has(n)));
+  svg.classList.toggle("on", here >= 0);
+  about.textContent = here < 0 ? "" : data.nodes[here].text;
+}
+function move(event, from) {
+  if (!steps[event.key] || event.altKey || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  const [right, down] = steps[event.key], far = data.nodes.map(to => {
+    const x = to.x - from.x, y = to.y - from.y, ahead = x * right + y * down;
+    return ahead > 0 ? 4 * ahead + Math.abs(x * down + y * right) : Infinity;
+  });
+  if (Math.min(...far) < Infinity) nodes[far.indexOf(Math.min(...far))].focus();
+}
+svg.parentNode.scrollLeft = data.nodes[0].x + 126 - svg.parentNode.clientWidth / 2;
+nodes.forEach((node, n) => {
+  for (const name of ["focus", "pointerenter"]) node.addEventListener(name, () => show(n));
+  node.addEventListener("pointerleave", () => show(nodes.indexOf(document.activeElement)));
+  node.addEventListener("blur", () => show(-1));
+  node.addEventListener("keydown", event => move(event, data.nodes[n]));
+});
+"""
+# SECURITY: nothing may load, and nothing may run but what the page names by its digest.
+_PAGE: Final = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src {{style_hash}}; \
+script-src {{script_hash}}; base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">
+<title>Citations: {{title}}</title><style>{{style}}</style></head><body>
+<header><h1>Citations around <bdi>{{title}}</bdi></h1><p>{{works}} works, {{count}} citations. What the first work
+cites stands to the left of it, what cites it to the right, and what is further away beyond them; arrows lead from the
+citing to the cited work. Tab and arrow keys move, Enter opens a work.</p><ul class="notes">{{warnings}}</ul></header>
+<main><p id="about" role="status"></p><div class="graph">
+<svg width="{{width}}" height="{{height}}" viewBox="0 0 {{width}} {{height}}" role="group" aria-label="Drawing">
+<marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">
+<path d="M0 0 8 4 0 8z"/></marker><g marker-end="url(#tip)">{{paths}}</g>{{boxes}}</svg></div>
+<h2>The works</h2><ol>{{items}}</ol></main>
+<script type="application/json" id="data">{{data}}</script><script>{{script}}</script></body></html>"""
+
+
+# ############################################################################
+# MARK: 17. Carry
+# ############################################################################
+# Papers for a machine without network: the list of what is wanted there, and packs of it, made elsewhere.
+# Uses: 1 Errors, 2 Identifiers, 3 Records, 4 Config and disk, 7 HTTP client, 10 Store.
+# Promises: the same entries give the same pack, byte for byte. Nothing in a pack is believed unchecked; nothing that is
+# in the store is overwritten; what a kill cut short, the next run completes.
+#
+# A pack is a zip file of `.metadata/<safekey>.toml`, `<safekey>.pdf` and, last, a manifest with the size and SHA-256 of
+# each (docs/LOCKED_DOWN.md).
+
+WANTED_MARK: Final = "# doiget wanted list"  # how such a file begins
+PACK_MARK: Final = "doiget-pack 1"  # how a pack of ours ends: the comment of the zip file
+PACK_FORMAT, PACK_VERSION = "doiget-pack", 1
+MANIFEST: Final = "doiget-pack.json"
+MAX_INDEX_BYTES: Final = 64_000_000  # of the manifest and of the zip's own, shorter directory: 400,000 files
+MAX_RATIO: Final = 100  # unpacked to packed
+_MEMBER: Final = rf"\.metadata/({_KEY})\.toml|({_KEY})\.pdf"
+_CITEKEY: Final = r"[A-Za-z][A-Za-z0-9:._+/-]{0,99}"  # what is safe in every bibliography
+
+
+def spare_foreign(path: Path, mark: str, place: int = 0) -> None:
+    """Raise INVALID_ARGUMENT (schema) where a path is taken by anything but a file with our mark at that place."""
+    # SECURITY: a slip of the fingers must not cost a file that is none of ours, nor a device its name.
+    if os.path.lexists(path):
+        data = b"?"
+        if is_regular_file(path):
+            with disk_errors("read", path), path.open("rb") as file:
+                file.seek(max(0, path.stat().st_size + place) if place else 0)
+                data = file.read(len(mark))
+        if data not in {mark.encode(), b""}:
+            hint = "Name a file that does not exist yet."
+            raise DoigetError("schema", f"{path} exists and is not of this kind; it is left alone.", hint=hint)
+
+
+def save_wanted(path: Path, missing: Mapping[str, str], unread: Iterable[str] = ()) -> None:
+    """Write a list that `batch` reads: a ref a line below a comment; what holds no ref becomes a comment.
+
+    `missing` maps refs to comments. Raises INVALID_ARGUMENT (schema) where the path is taken, STORE_ERROR.
+    """
+    spare_foreign(path, WANTED_MARK)
+    lines = [WANTED_MARK, "# where there is a network: doiget batch THIS_FILE, then doiget pack NEW.zip THIS_FILE"]
+    lines += [f"# {_plain_note(comment)}\n{ref}" for ref, comment in missing.items()]
+    lines += [f"# no identifier: {_plain_note(text)}" for text in unread]
+    write_atomic(path, "".join(f"{line}\n" for line in lines).encode("utf-8", "replace"), 0o644)
+
+
+def _plain_note(text: str) -> str:
+    # SECURITY: a title must not end its line, nor make the list look like BibTeX.
+    return re.sub("[@{}]", " ", clean_line(text, 300) or "")
+
+
+# ---- Packing ----
+
+
+def write_pack(store: Store, keys: Iterable[str], target: Path) -> dict[str, Any]:
+    """Write entries (by safekey) into one file, in constant memory.
+
+    Returns `file`, `sha256`, `size_bytes`, `counts` {`records`, `pdfs`, `left_out`} and `warnings`: an entry that is
+    not as its record says is left out. Raises NOT_FOUND (no_pdf_in_store) where nothing remains, INVALID_ARGUMENT
+    (schema) where the path is taken, CAPABILITY_DENIED (too_large), STORE_ERROR.
+    """
+    import types
+    import zipfile
+
+    spare_foreign(target, PACK_MARK, -len(PACK_MARK))
+    remove_stale_parts(target.parent)
+    rows: list[dict[str, Any]] = []
+    with PartFile(target) as part:
+        stream: Any = types.SimpleNamespace(write=part.write, flush=lambda: None)  # it cannot be sought in
+        with zipfile.ZipFile(stream, "w") as archive:
+            archive.comment = PACK_MARK.encode()
+            faults = (_add_entry(archive, store, key, rows) for key in sorted(set(keys)))
+            warnings = [f"Left out: {fault}" for fault in faults if fault]
+            if not rows:
+                raise DoigetError("no_pdf_in_store", " ".join(["There is nothing to pack.", *warnings[:1]]))
+            manifest = json.dumps({"format": PACK_FORMAT, "version": PACK_VERSION, "files": rows}).encode()
+            if len(manifest) > MAX_INDEX_BYTES:
+                raise DoigetError("too_large", "These are too many files for one pack.", hint="Pack them in parts.")
+            _add_member(archive, MANIFEST, io.BytesIO(manifest))
+        part.commit()
+    pdfs = sum(row["name"].endswith(".pdf") for row in rows)
+    counts = {"records": len(rows) - pdfs, "pdfs": pdfs, "left_out": len(warnings)}
+    about = {"file": str(target.absolute()), "sha256": part.sha256(), "size_bytes": part.size}
+    return {**about, "counts": counts, "warnings": warnings}
+
+
+def _add_entry(archive: Any, store: Store, key: str, rows: list[dict[str, Any]]) -> str:
+    """Put record and PDF into a pack, or return why they are left out: either is not what it should be."""
+    pdf = store.pdf_path(key)
+    try:
+        data = load_bytes(store.record_path(key), MAX_RECORD_BYTES) or b""
+        file = _file_of(parse_record(data, key))
+    except (DoigetError, ValueError) as exc:
+        return exc.message if isinstance(exc, DoigetError) else f"The record {key}.toml {exc}."
+    if file and (fault := _pdf_fault(pdf, file)):
+        return fault
+    if file and _sha256_of(pdf) != file.sha256:
+        return f"{pdf.name} is not the file that was stored: its SHA-256 differs."
+    rows.append(_add_member(archive, f".metadata/{key}.toml", io.BytesIO(data)))
+    if file:
+        with disk_errors("read", pdf), pdf.open("rb") as body:
+            rows.append(_add_member(archive, pdf.name, body))
+        if rows[-1]["sha256"] != file.sha256:
+            raise DoigetError("not_writable", f"{pdf.name} was changed while it was packed.", hint="Pack again.")
+    return ""
+
+
+def _add_member(archive: Any, name: str, body: Any) -> dict[str, Any]:
+    """Stream a file into a zip, with nothing that depends on where and when; returns its row of the manifest."""
+    import hashlib
+    import zipfile
+
+    info = zipfile.ZipInfo(name)  # of 1980, and stored as it is: another zlib would give other bytes
+    info.create_system, info.external_attr = 3, 0o100644 << 16
+    digest, size = hashlib.sha256(), 0
+    with archive.open(info, "w") as member:
+        while block := body.read(1 << 20):
+            member.write(block)
+            digest.update(block)
+            size += len(block)
+    return {"name": name, "size": size, "sha256": digest.hexdigest()}
+
+
+# ---- Reading a pack ----
+
+
+@contextmanager
+def bad_pack(what: object) -> Iterator[None]:
+    """Turn whatever reading a broken file raises into INVALID_ARGUMENT (schema)."""
+    import struct
+    import zipfile
+    import zlib
+
+    broken = (OSError, ValueError, TypeError, LookupError, RuntimeError, EOFError, ArithmeticError, struct.error)
+    try:
+        yield
+    except (*broken, zipfile.BadZipFile, zlib.error) as exc:
+        why = os.strerror(exc.errno) if isinstance(exc, OSError) and exc.errno else "it is damaged, or no pack"
+        hint = "Copy the pack again, and compare its digest with the one that `pack` printed."
+        raise DoigetError("schema", f"{what} cannot be read: {why}.", hint=hint) from None
+
+
+class _PackFile(io.BufferedReader):
+    """A pack on the disk. Opened once: the bytes that are checked are those that are read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(io.FileIO(os.open(path.resolve(), _READ_FLAGS)))
+        self.size = os.fstat(self.fileno()).st_size
+        if not stat.S_ISREG(os.fstat(self.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "no plain file")
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        left = self.size - self.tell()
+        size = left if size is None or size < 0 else min(size, left)
+        # SECURITY: zipfile reads the directory in one go, however large it says it is.
+        if size > MAX_INDEX_BYTES:
+            raise ValueError("too much at once")
+        return super().read(size)
+
+
+class Pack:
+    """An open pack: `keys` are the safekeys of its entries, `foreign` the names of what belongs to none."""
+
+    def __init__(self, archive: Any, sha256: str) -> None:
+        """Read the manifest; raise ValueError, TypeError, LookupError where it is none, STORE_ERROR (newer_schema)."""
+        self.sha256, self._archive = sha256, archive
+        self._members: dict[str, list[Any]] = {}
+        for info in archive.infolist():
+            self._members.setdefault(info.filename, []).append(info)
+        manifest = json.loads(b"".join(self._pieces(MANIFEST, MAX_INDEX_BYTES)))
+        if manifest["format"] != PACK_FORMAT:
+            raise ValueError("another format")
+        if manifest["version"] > PACK_VERSION:
+            raise DoigetError("newer_schema", "The pack was made by a newer doiget.", hint="Use the newer doiget.pyz.")
+        self.listed = {str(row["name"]): (row["size"], row["sha256"]) for row in manifest["files"]}
+        if len(self.listed) != len(manifest["files"]):
+            raise ValueError("a name is listed twice")
+        self.names = {*(name for name in self._members if name[-1:] != "/"), *self.listed} - {MANIFEST}
+        # SECURITY: for grouping only; where a file goes is computed from the ref of its record.
+        matches = {name: re.fullmatch(_MEMBER, name) for name in self.names}
+        self.keys = sorted({match[1] or match[2] for match in matches.values() if match})
+        self.foreign = sorted(
+            clean_line(name, 200) or "a nameless file" for name, match in matches.items() if not match
+        )
+
+    def blocks(self, name: str) -> Iterator[bytes]:
+        """Yield a file block by block; raise INVALID_ARGUMENT (schema) where it is not what the manifest says."""
+        import hashlib
+
+        digest, size = hashlib.sha256(), 0
+        for block in self._pieces(name, MAX_PDF_BYTES if name.endswith(".pdf") else MAX_RECORD_BYTES):
+            digest.update(block)
+            size += len(block)
+            yield block
+        if self.listed.get(name) != (size, digest.hexdigest()):
+            raise DoigetError("schema", f"{name} is not the file that the manifest lists.")
+
+    def _pieces(self, name: str, max_bytes: int) -> Iterator[bytes]:
+        members, size = self._members.get(name, []), 0
+        fault = "is missing, or there twice" if len(members) != 1 else _member_fault(members[0], max_bytes)
+        if fault:
+            raise DoigetError("schema", f"{name} {fault}.")
+        with bad_pack(name), self._archive.open(members[0]) as body:
+            # SECURITY: counted as it comes, whatever the headers say.
+            while (block := body.read(1 << 18)) and (size := size + len(block)) <= max_bytes:
+                yield block
+        if size > max_bytes:
+            raise DoigetError("schema", f"{name} is too large.")
+
+
+def _member_fault(info: Any, max_bytes: int) -> str:
+    """Say why a member of a zip file is not read; empty where it is an ordinary file of an ordinary size."""
+    if info.flag_bits & 0x2041 or info.compress_type not in {0, 8}:
+        return "is encrypted, or packed in an odd way"
+    if stat.S_IFMT(info.external_attr >> 16) not in {0, stat.S_IFREG} or info.orig_filename != info.filename:
+        return "is no plain file"
+    # SECURITY: a bomb is not unpacked to see how far it goes.
+    return "is too large" if info.file_size > min(max_bytes, MAX_RATIO * max(info.compress_size, 1)) else ""
+
+
+@contextmanager
+def open_pack(path: Path, sha256: str = "") -> Iterator[Pack]:
+    """Open a pack, checking its digest first if one is given (hex), then its form.
+
+    Raises INVALID_ARGUMENT (schema), STORE_ERROR (newer_schema).
+    """
+    import zipfile
+
+    with ExitStack() as held:
+        with bad_pack(path):
+            file = held.enter_context(_PackFile(path))
+            digest = digest_of(file)
+        if sha256 and digest != sha256.lower():
+            hint = "Copy the pack again, or the digest."
+            raise DoigetError("schema", f"{path} has another SHA-256, {digest}; nothing was unpacked.", hint=hint)
+        with bad_pack(path):
+            archive = held.enter_context(zipfile.ZipFile(file))
+            _check_form(archive, file)
+            pack = Pack(archive, digest)
+        yield pack
+
+
+def _check_form(archive: Any, file: _PackFile) -> None:
+    """Raise ValueError unless a zip file begins with a member, ends with its end, and no members overlap."""
+    infos = archive.infolist()
+    file.seek(max(0, file.size - 22 - len(archive.comment)))
+    end = file.read(22)
+    ends_well = end[:4] == b"PK\5\6" and int.from_bytes(end[20:], "little") == len(archive.comment)
+    begins_well = min((info.header_offset for info in infos), default=1) == 0
+    # SECURITY: members that share bytes would unpack to many times the file.
+    claimed = sum(30 + len(info.filename) + info.compress_size for info in infos)
+    if not (begins_well and ends_well) or claimed > file.size:
+        raise ValueError("no plain zip file")
+
+
+# ---- Unpacking ----
+
+
+def unpack_entry(store: Store, pack: Pack, key: str) -> tuple[str, Entry, list[str]]:
+    """Merge one entry of a pack into the store; returns `added` or `already`, the entry, and warnings.
+
+    What is there stays, what is unknown is filled in. Raises INVALID_ARGUMENT (schema; with the extra `is_conflict`
+    where something else is in the way), STORE_ERROR; then nothing of the entry has changed.
+    """
+    try:
+        table = parse_record(b"".join(pack.blocks(f".metadata/{key}.toml")), key)
+    except ValueError as exc:
+        raise DoigetError("schema", f"The packed record {key}.toml {exc}.") from None
+    if _is_newer(table):
+        raise DoigetError("newer_schema", f"The packed record {key}.toml was written by a newer doiget.")
+    ref, packed = parse_ref(str(table["ref"])), f"{key}.pdf" in pack.names
+    file = _file_of(table) if packed else None
+    if packed and pack.listed.get(f"{key}.pdf") != (file and (file.size_bytes, file.sha256)):
+        raise DoigetError("schema", f"The PDF packed with the record of {ref} is not the one it describes.")
+    work, tags = work_from_dict(table.get("work")), _clean_tags(as_list(table.get("tags")))
+    source, citekey = clean_line(table.get("source"), 100) or "unknown", clean_line(table.get("citekey")) or ""
+    with hold_lock(store.lock_path(ref)):
+        old = store.load(ref)
+        if problem := store.problems.get(f"{key}.toml"):
+            raise DoigetError("schema", problem, is_conflict=True)
+        if old:
+            work, source, tags = merge_works(old.work, work), "store", (*old.tags, *tags)
+        part = _unpack_pdf(store, pack, ref) if file and _is_wanted(store, key, old, file) else None
+        wish = citekey if re.fullmatch(_CITEKEY, citekey) else ""
+        entry = store.save(Resolved(str(ref), work, source), file if part else None, tags, part, wish)
+    foreign = sorted(set(table) - set(_KNOWN_KEYS))
+    warnings = [f"Its citekey {citekey} is {entry.citekey} here."] if citekey not in {"", entry.citekey} else []
+    warnings += [f"Left behind, for it is not doiget's: {clean_line(', '.join(foreign), 200)}."] if foreign else []
+    return "already" if old and not part else "added", entry, warnings
+
+
+def _is_wanted(store: Store, key: str, old: Entry | None, file: StoredFile) -> bool:
+    """Say whether a packed PDF is not in the store yet; raise INVALID_ARGUMENT (schema) where another one is."""
+    pdf = store.pdf_path(key)
+    if old and old.file:
+        is_same = old.file.sha256 == file.sha256
+    else:  # nothing there, or what a kill left
+        is_same = not os.path.lexists(pdf) or (is_regular_file(pdf) and _sha256_of(pdf) == file.sha256)
+    if not is_same:
+        hint = "Remove the entry, or move the file away, and unpack again to have the packed one."
+        raise DoigetError("schema", f"Another file is in the store as {pdf.name}.", hint=hint, is_conflict=True)
+    return old is None or old.file is None
+
+
+def _unpack_pdf(store: Store, pack: Pack, ref: Ref) -> PartFile:
+    """Stream a PDF of a pack into a part of the store; hold the lock of its ref."""
+    with ExitStack() as held:
+        part = held.enter_context(store.new_part(ref))
+        for block in pack.blocks(f"{safekey(ref)}.pdf"):
+            part.write(block)
+        if b"%PDF-" not in part.head:
+            raise DoigetError("schema", f"{safekey(ref)}.pdf is no PDF file.")
+        held.pop_all()
+        return part
+
+
+# ############################################################################
+# MARK: 18. Catalogue
+# ############################################################################
+# What else the open scholarly APIs can do, as rows of data.
+# Uses: nothing.
+# Promises: to be written
+
+
+# ############################################################################
+# MARK: 19. Operations
 # ############################################################################
 # What doiget can do, one function and one registry row each; the command
 # line, MCP and the generated docs only iterate over the rows.
-# Uses: 1-11.
+# Uses: 1-17.
 # Promises: an answer is `ok: true` with the fields of spec §3.1, or the one
 # `ok: false` form; no tool input is a file path.
 
@@ -6500,6 +9616,8 @@ class Arg(NamedTuple):
     pattern: str = ""
     words: bool = False  # on the command line: all remaining words make one text
     many: bool = False  # on the command line: all remaining words; files and `-` are read (spec §3, batch)
+    file: bool = False  # on the command line: the text of this file, or of `-`; at most max_length bytes
+    cli: bool = False  # on the command line only: a file's path, which no tool ever takes (spec §3)
 
 
 class About(NamedTuple):
@@ -6537,8 +9655,13 @@ class Op:
     asks: bool = False  # may ask the network although it only reads
     core: bool = False  # part of `serve --tools core`
     pdfs: bool = False  # its answers name PDFs, which --to copies
+    files: Callable[[Mapping[str, Any]], Mapping[str, str]] | None = None  # or makes texts, which --to writes, by name
+    tool_only: bool = False  # no command of its own
+    text: str = ""  # the field that is the text block of its tool, instead of the whole answer
     mends_config: bool = False  # runs, offline, even where the settings are broken
     each: str = ""  # the field that holds one item per line under --jsonl
+    render_each: Callable[[dict[str, Any]], str] | None = None  # for a person, where items are shown as they come
+    formats: Mapping[str, Callable[[dict[str, Any]], str]] = field(default_factory=dict)  # --format NAME prints so
     cli_defaults: Mapping[str, Any] = field(default_factory=dict)  # where a person wants more than a model
 
     @property
@@ -6552,7 +9675,7 @@ class Op:
         lines = [line.strip() for line in (self.run.__doc__ or "").strip().splitlines()]
         return re.sub(r" *\(spec §[^)]*\)", "", "\n".join(lines))
 
-    def params(self) -> list[Param]:
+    def params(self, *, for_tool: bool = False) -> list[Param]:
         """Read the parameters off the signature: positional ones are arguments, keyword-only ones flags."""
         import inspect
         from typing import get_args, get_type_hints
@@ -6561,7 +9684,14 @@ class Op:
         found = []
         for p in list(inspect.signature(self.run).parameters.values())[1:]:
             kind, arg = get_args(hints[p.name])
-            found.append(Param(p.name, kind, arg, p.default is p.empty, p.kind is p.KEYWORD_ONLY))
+            if not (for_tool and arg.cli):
+                found.append(Param(p.name, kind, arg, p.default is p.empty, p.kind is p.KEYWORD_ONLY))
+        if self.formats and not for_tool:
+            found.append(
+                Param(
+                    "format", str, Arg("what to print", choices=("text", *self.formats)), required=False, keyword=True
+                )
+            )
         return found
 
 
@@ -6569,7 +9699,9 @@ REF_ARG: Final = Arg("DOI, arXiv id, PMID or PMCID, bare or in a URL", min_lengt
 POLICY_ARG: Final = Arg(
     "strict: only built-in hosts; lenient (default): also the host an index names", choices=SOURCE_POLICIES
 )
-QUERY_ARG: Final = Arg("words of title, authors, journal, tags or identifier", min_length=1, max_length=500, words=True)
+QUERY_ARG: Final = Arg(
+    "words; also author: title: venue: tag: type: year:2019..2021 has:pdf", min_length=1, max_length=500, words=True
+)
 LIMIT_ARG: Final = Arg("at most so many entries", minimum=1, maximum=MAX_LIST)
 CURSOR_ARG: Final = Arg("next_cursor of the answer before", max_length=500)
 TIMEOUT_ARG: Final = Arg("seconds this may take, retries included", minimum=1, maximum=MAX_TIMEOUT_S)
@@ -6670,10 +9802,10 @@ def entry_summary(entry: Entry) -> dict[str, Any]:
     }
 
 
-def fitting_rows(rows: Sequence[Mapping[str, Any]]) -> int:
+def fitting_rows(rows: Sequence[Mapping[str, Any]], max_bytes: int = MAX_ANSWER_BYTES) -> int:
     """Return how many rows fit into one answer, at least one (spec §3.1, Size)."""
     lengths = (len(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace")) + 2 for row in rows)
-    return max(1, sum(total <= MAX_ANSWER_BYTES for total in itertools.accumulate(lengths)))
+    return max(1, sum(total <= max_bytes for total in itertools.accumulate(lengths)))
 
 
 def capped_metadata(work: Work) -> tuple[dict[str, Any], list[str]]:
@@ -6749,6 +9881,9 @@ async def batch(
     refs: Annotated[list[str], Arg("1 to 100 identifiers", min_length=1, max_length=BATCH_MAX, many=True)],
     *,
     source_policy: Annotated[str, POLICY_ARG] = "",
+    wanted: Annotated[
+        str, Arg("also write what was not got to this file: a list for `batch` elsewhere", cli=True)
+    ] = "",
 ) -> dict[str, Any]:
     """Get many papers at once: one result per reference, in the order given, plus counts.
 
@@ -6758,9 +9893,13 @@ async def batch(
     import anyio
 
     job = BatchJob(ctx, list(refs))
-    with anyio.move_on_after(ctx.time_left(math.inf)):
-        for start in range(0, len(refs), BATCH_MAX):
-            await job.run(range(start, min(start + BATCH_MAX, len(refs))))
+    job.save_wanted(wanted)  # all of them, until there is an answer: a kill loses none
+    try:
+        with anyio.move_on_after(ctx.time_left(math.inf)):
+            for start in range(0, len(refs), BATCH_MAX):
+                await job.run(range(start, min(start + BATCH_MAX, len(refs))))
+    finally:
+        job.save_wanted(wanted)
     return job.answer()
 
 
@@ -6769,9 +9908,13 @@ class BatchJob:
 
     def __init__(self, ctx: Context, refs: Sequence[str]) -> None:
         self.ctx = ctx
-        self.inputs = refs
+        self.words = refs
+        entries = [word.reference if isinstance(word, Listed) else None for word in refs]
+        self.inputs = [entry.name if entry else word for entry, word in zip(entries, refs, strict=True)]
+        self.keys = [{"key": entry.key} if entry and entry.key else {} for entry in entries]
         self.further: dict[str, list[Parsed]] = {}  # what Europe PMC knows of works without a copy
-        self.refs: list[str | None] = [None] * len(refs)  # canonical, where the input held one
+        # Canonical, where the input held one.
+        self.refs: list[str | None] = [str(entry.ref) if entry and entry.ref else None for entry in entries]
         self.results: list[dict[str, Any] | None] = [None] * len(refs)
         self.handed_out = 0
 
@@ -6780,7 +9923,7 @@ class BatchJob:
         places: dict[Ref, list[int]] = {}
         for position in positions:
             try:
-                ref = parse_ref(self.inputs[position])
+                ref = parse_word(self.words[position])
                 self.refs[position] = str(ref)
                 places.setdefault(ref, []).append(position)
             except DoigetError as error:
@@ -6859,7 +10002,7 @@ class BatchJob:
     def put(self, positions: Sequence[int], answer: dict[str, Any]) -> None:
         """Keep the answer of one work for all places it was asked at, and hand out what is complete."""
         for position in positions:
-            self.results[position] = {"input": self.inputs[position], **answer}
+            self.results[position] = {"input": self.inputs[position], **answer, **self.keys[position]}
             if answer["ok"]:  # named again, the same paper is there already
                 answer = {**answer, "already_in_store": True}
         while self.handed_out < len(self.results) and (result := self.results[self.handed_out]) is not None:
@@ -6873,8 +10016,8 @@ class BatchJob:
     def answer(self) -> dict[str, Any]:
         """Render the batch: results in input order, counts, and what is left to do."""
         results = [
-            result or {"input": text, **answer_of_error(DoigetError("pending"), ref)}
-            for text, ref, result in zip(self.inputs, self.refs, self.results, strict=True)
+            result or {"input": text, **answer_of_error(DoigetError("pending"), ref), **key}
+            for text, ref, result, key in zip(self.inputs, self.refs, self.results, self.keys, strict=True)
         ]
         pending = [
             ref or text
@@ -6889,6 +10032,27 @@ class BatchJob:
             "pending": len(pending),
         }
         return {"ok": True, "results": self._cut(results), "counts": counts, "pending": pending}
+
+    def save_wanted(self, file: str) -> None:
+        """Write what was not got to a file, if one is named, each with its title, as far as it is known, and why."""
+        missing, unread = {}, []
+        for word, ref, result in zip(self.words, self.refs, self.results, strict=True) if file else ():
+            named: str = (result or {}).get("ref") or ref or ""
+            title = word.reference.work.title if isinstance(word, Listed) else None
+            if result is None and (named or not title):  # not looked at yet
+                missing[named or word] = title or "pending"
+            elif result is None or not (named or result["ok"]):
+                unread.append(": ".join(filter(None, (word, title))))
+            elif not result["ok"]:
+                reason = result["error"]["reason"]
+                missing[named] = ": ".join(filter(None, (self._title(named) or title, reason)))
+        if file:
+            save_wanted(Path(file), missing, unread)
+
+    def _title(self, ref: str) -> str | None:
+        parsed, cache, now = parse_ref(ref), self.ctx.cache, self.ctx.client.pacer.clock()
+        known = self.ctx.store.load(parsed) or (hit.resolved if cache and (hit := cache.load(parsed, now)) else None)
+        return known.work.title if known else None
 
     def _cut(self, results: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Shorten the results of a full batch to what an answer may hold; the records have it all."""
@@ -6909,57 +10073,135 @@ class BatchJob:
 
 async def add(
     ctx: Context,
-    file: Annotated[str, Arg("the PDF")],
+    file: Annotated[str, Arg("the PDF; without --ref a bibliography (.bib, RIS, JSON) whose entries name PDFs")],
     *,
-    ref: Annotated[str, REF_ARG],
+    ref: Annotated[str, REF_ARG] = "",
 ) -> dict[str, Any]:
-    """Put a PDF you already have into the store, with the record of its identifier.
+    """Put PDFs you already have into the store, with the records of their identifiers.
 
-    Where the sources cannot be asked, the identifier alone is recorded; a later resolve completes it.
+    Where the sources cannot be asked, the identifier (of a bibliography: the entry) is recorded; a later resolve
+    completes it.
     """
+    path = Path(file)
+    if not ref:
+        return await _add_listed(ctx, path)
     parsed = parse_ref(ref)
+    next(_pdf_chunks(path))  # before anybody is asked
     with time_limit(ctx.config.timeout_s):
-        resolved = await _resolve_or_name(ctx, parsed)
+        answers = await resolve_many(ctx.client, ctx.cache, [parsed])
+    resolved = _or_as_named(parsed, answers[parsed], Work())
+    entry, already = await _add_pdf(ctx, resolved, path)
+    return fetch_answer(entry, already=already, warnings=resolved.warnings)
+
+
+async def _add_listed(ctx: Context, path: Path) -> dict[str, Any]:
+    """Add the PDFs that the entries of a bibliography name, relative to its folder; one result per entry."""
+    try:
+        next(_pdf_chunks(path))
+    except DoigetError:
+        listed = parse_bibliography(load_text(str(path), MAX_BIBLIOGRAPHY_BYTES))
+    else:
+        raise DoigetError(
+            "schema", f"Which paper {path} is, only you can tell.", hint="Name its identifier with --ref."
+        )
+    if listed.kind == "text":
+        raise DoigetError("schema", f"{path} is neither a PDF nor a bibliography.", hint="Give a PDF with --ref REF.")
+    results: list[dict[str, Any]] = []
+    for start in range(0, len(listed.references), BATCH_MAX):
+        window = listed.references[start : start + BATCH_MAX]
+        refs = [reference.ref for reference in window if reference.ref and reference.files]
+        with time_limit(ctx.config.timeout_s):
+            answers = await resolve_many(ctx.client, ctx.cache, refs)
+        for reference in window:
+            row = {"input": reference.name} | await _add_reference(ctx, reference, path.parent, answers)
+            results.append(row | ({"key": reference.key} if reference.key or not reference.ref else {}))
+            if ctx.emit:
+                ctx.emit(results[-1])
+    good = [row for row in results if row["ok"]]
+    already = sum(row["already_in_store"] for row in good)
+    counts = {"added": len(good) - already, "already_in_store": already, "failed": len(results) - len(good)}
+    return {"ok": True, "results": results, "counts": counts, "warnings": list(listed.warnings)}
+
+
+async def _add_reference(
+    ctx: Context, reference: Reference, folder: Path, answers: Mapping[Ref, Resolved | DoigetError]
+) -> dict[str, Any]:
+    try:
+        ref = parse_word(Listed(reference))
+        path = _attached_pdf(reference, folder)
+        resolved = _or_as_named(ref, answers[ref], reference.work)
+        entry, already = await _add_pdf(ctx, resolved, path)
+    except DoigetError as error:
+        return {"ref": None} | answer_of_error(error, str(reference.ref) if reference.ref else None)
+    return fetch_answer(entry, already=already, warnings=resolved.warnings, authors=AUTHORS_LISTED)
+
+
+def _attached_pdf(reference: Reference, folder: Path) -> Path:
+    """Find the PDF that an entry names; raises NOT_FOUND (no_pdf_in_store), INVALID_ARGUMENT (schema)."""
+    names = sorted(reference.files, key=lambda name: not name.lower().endswith(".pdf"))
+    for name in names:
+        local = urllib.parse.unquote(name[7:]) if name.startswith("file://") else name
+        # SECURITY: a share on a stranger's machine is never opened; Windows would send it our password's hash.
+        for spelled in (local, local.replace("\\", "/"), f"/{local}") if local[:2] not in {"//", "\\\\"} else ():
+            with suppress(OSError, ValueError):
+                if (folder / spelled).is_file():
+                    return folder / spelled
+    if names:
+        raise DoigetError("schema", f"There is no file {names[0]} (seen from {folder}).")
+    raise DoigetError("no_pdf_in_store", "The entry names no file.")
+
+
+async def _add_pdf(ctx: Context, resolved: Resolved, path: Path) -> tuple[Entry, bool]:
+    """Copy a PDF into the store; returns the entry, and whether this very PDF was there already."""
     target = parse_ref(resolved.ref)
     async with hold_lock_async(ctx.store.lock_path(target)):
         ctx.log.ensure_writable()
         part = ctx.store.new_part(target)
         try:
-            _read_pdf_into(part, Path(file))
+            for chunk in _pdf_chunks(path):
+                part.write(chunk)
+            known = ctx.store.load(target)
+            if known and known.pdf_path and known.file and known.file.sha256 == part.sha256():
+                part.discard()
+                return known, True
             now = utc_now(ctx.client.pacer.clock())
             about = StoredFile(part.sha256(), part.size, "local", version=None, fetched_at=now)
-            entry = ctx.store.save(resolved, file=about, part=part)
+            return ctx.store.save(resolved, file=about, part=part), False
         except BaseException:
             part.discard()
             raise
-    return fetch_answer(entry, already=False, warnings=resolved.warnings)
 
 
-async def _resolve_or_name(ctx: Context, ref: Ref) -> Resolved:
-    """Resolve a ref; where nobody can be asked, make do with the identifier."""
+def _or_as_named(ref: Ref, answer: Resolved | DoigetError, work: Work) -> Resolved:
+    """Take what the sources say of a ref; where they could not be asked, what its owner says, and the identifier."""
+    if isinstance(answer, Resolved):
+        return answer
+    named = {RefKind.DOI: "doi", RefKind.ARXIV: "arxiv_id", RefKind.PMID: "pmid", RefKind.PMCID: "pmcid"}
+    if answer.disposition not in {Disposition.RETRY, Disposition.CONFIGURE} or ref.kind not in named:
+        raise answer
+    known = work_from_dict(
+        {named[ref.kind]: ref.id, "arxiv_version": ref.version if ref.kind is RefKind.ARXIV else None}
+    )
+    return Resolved(str(ref), merge_works(known, work), "local", warnings=(answer.message,))
+
+
+def _pdf_chunks(path: Path) -> Iterator[bytes]:
+    """Read a PDF of the user's. Raises INVALID_ARGUMENT (schema), CAPABILITY_DENIED (too_large)."""
     try:
-        return await resolve_one(ctx, ref)
-    except DoigetError as error:
-        if error.disposition not in {Disposition.RETRY, Disposition.CONFIGURE}:
-            raise
-        named = {RefKind.DOI: "doi", RefKind.ARXIV: "arxiv_id", RefKind.PMID: "pmid", RefKind.PMCID: "pmcid"}
-        if ref.kind not in named:
-            raise
-        return Resolved(str(ref), work_from_dict({named[ref.kind]: ref.id}), "local", warnings=(error.message,))
-
-
-def _read_pdf_into(part: PartFile, path: Path) -> None:
-    """Copy a file of the user's into a part. Raises INVALID_ARGUMENT (schema), CAPABILITY_DENIED (too_large)."""
-    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise DoigetError("schema", f"{path} is no file.")
+        if path.stat().st_size > MAX_PDF_BYTES:
+            raise DoigetError("too_large", f"{path} is larger than {MAX_PDF_BYTES // 10**6} MB.")
         with path.open("rb") as file:
+            head = file.read(1024)
+            if b"%PDF-" not in head:
+                raise DoigetError("schema", f"{path} is no PDF file.", hint="A PDF says %PDF- in its first kilobyte.")
+            yield head
             while chunk := file.read(2**18):
-                part.write(chunk)
-                if part.size > MAX_PDF_BYTES:
-                    raise DoigetError("too_large", f"{path} is larger than {MAX_PDF_BYTES // 10**6} MB.")
-    except OSError as error:
-        raise DoigetError("schema", f"{path} cannot be read: {os.strerror(error.errno or 0)}.") from None
-    if b"%PDF-" not in part.head:
-        raise DoigetError("schema", f"{path} is no PDF file.", hint="Name a PDF; its first kilobyte says %PDF-.")
+                yield chunk
+    except (OSError, ValueError) as error:
+        why = os.strerror(getattr(error, "errno", None) or errno.EINVAL)
+        raise DoigetError("schema", f"{path} cannot be read: {why}.") from None
 
 
 def find_entry(ctx: Context, ref: Ref) -> Entry | None:
@@ -6970,7 +10212,8 @@ def find_entry(ctx: Context, ref: Ref) -> Entry | None:
         if hit is not None and hit.resolved is not None and hit.resolved.ref != str(ref):
             entry = ctx.store.find(parse_ref(hit.resolved.ref))
     if entry is None and ref.kind in {RefKind.PMID, RefKind.PMCID}:  # stored under its DOI, which names it, too
-        entry = next((e for e in ctx.store.scan() if ref.id in {e.work.pmid, e.work.pmcid}), None)
+        found = map(ctx.store.load_key, ctx.index.keys(f'ref:"{ref.id}"'))
+        entry = next((e for e in found if e and ref.id in {e.work.pmid, e.work.pmcid}), None)
     return entry
 
 
@@ -7011,45 +10254,6 @@ def recent(
     return {"ok": True, "entries": shown, "total": total, "next_cursor": next_cursor, "warnings": warnings}
 
 
-def search(
-    ctx: Context,
-    query: Annotated[str, QUERY_ARG],
-    *,
-    limit: Annotated[int, LIMIT_ARG] = DEFAULT_LIST,
-    cursor: Annotated[str, CURSOR_ARG] = "",
-) -> dict[str, Any]:
-    """Search the store: entries in which every word of the query occurs, the best match first."""
-    words = fold(query).split()
-    if not words:
-        raise DoigetError("bad_query", "The query holds no word.")
-    if cursor and not re.fullmatch(r"o\d{1,6}", cursor):
-        raise DoigetError("bad_cursor")
-    scored = [(score, entry) for entry in ctx.store.scan() if (score := match_score(entry, words))]
-    scored.sort(key=lambda pair: (-pair[0], pair[1].ref))
-    start = int(cursor[1:]) if cursor else 0
-    page = [entry_summary(entry) for _, entry in scored[start : start + limit]]
-    page = page[: fitting_rows(page)]
-    more = f"o{start + len(page)}" if start + len(page) < len(scored) else None
-    return {"ok": True, "matches": page, "total": len(scored), "next_cursor": more}
-
-
-def fold(text: str) -> str:
-    """Fold a text for comparing: no accents, no case, word characters only."""
-    import unicodedata
-
-    plain = "".join(char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))
-    return re.sub(r"[^\w./]+", " ", plain.casefold())
-
-
-def match_score(entry: Entry, words: Sequence[str]) -> int:
-    """Count how well an entry matches: 0 unless every word occurs somewhere, titles and citekeys weighing most."""
-    people = " ".join(display_name(author) for author in entry.work.authors)
-    strong = fold(f"{entry.work.title or ''} {entry.citekey} {entry.ref}")
-    weak = fold(f"{people} {entry.work.container_title or ''} {entry.work.year or ''} {' '.join(entry.tags)}")
-    scores = [3 if word in strong else 1 if word in weak else 0 for word in words]
-    return sum(scores) if all(scores) else 0
-
-
 def path(ctx: Context, ref: Annotated[str, REF_ARG]) -> dict[str, Any]:
     """Give the absolute path of a paper's PDF in the store. Never reads or sends its content."""
     parsed = parse_ref(ref)
@@ -7082,6 +10286,456 @@ def restore(ctx: Context, ref: Annotated[str, REF_ARG]) -> dict[str, Any]:
 def trash(ctx: Context) -> dict[str, Any]:
     """List what is in the trash; entries older than 30 days are gone for good."""
     return {"ok": True, "entries": ctx.store.trash()}
+
+
+# ---- The library: search, tags, index ----
+
+TAGS_ARG: Final = Arg("words to file it under; commas part several")
+NO_TAGS: Final[list[str]] = []
+
+
+def search(
+    ctx: Context,
+    query: Annotated[str, QUERY_ARG],
+    *,
+    limit: Annotated[int, LIMIT_ARG] = DEFAULT_LIST,
+    cursor: Annotated[str, CURSOR_ARG] = "",
+) -> dict[str, Any]:
+    """Search the store: every word must occur or begin a word; the best match comes first.
+
+    "Quoted phrases", -without, author: title: venue: tag: type: doi: year:2019..2021 has:pdf retracted:yes; a pasted
+    DOI or arXiv id finds its paper. Case and accents do not matter.
+    """
+    hits = ctx.index.search(query, limit, cursor)
+    found = [(entry, behind) for key, behind in hits.page if (entry := ctx.store.load_key(key))]
+    rows = [entry_summary(entry) for entry, _ in found]
+    fitting = fitting_rows(rows) if rows else 0
+    next_cursor = found[fitting - 1][1] if fitting < len(rows) else hits.page[-1][1] if hits.has_more else None
+    warnings = [ctx.index.trouble] if ctx.index.trouble else []
+    return {
+        "ok": True, "matches": rows[:fitting], "total": hits.total, "next_cursor": next_cursor, "warnings": warnings
+    }  # fmt: skip
+
+
+def tag(
+    ctx: Context,
+    ref: Annotated[str, REF_ARG],
+    add: Annotated[list[str], TAGS_ARG] = NO_TAGS,
+    *,
+    remove: Annotated[list[str], Arg("tags to take off")] = NO_TAGS,
+) -> dict[str, Any]:
+    """Tag a stored paper, or take tags off; with neither, show its tags."""
+    parsed = parse_ref(ref)
+    entry = find_entry(ctx, parsed)
+    if entry is None:
+        raise DoigetError("no_pdf_in_store", f"The store holds no entry for {parsed}.", ref=str(parsed))
+    tags = {tag.casefold(): tag for tag in (*entry.tags, *_parted(add))}
+    for word in _parted(remove):
+        tags.pop(word.casefold(), None)
+    if list(entry.tags) != list(tags.values()):
+        entry = ctx.store.save_tags(parse_ref(entry.ref), list(tags.values()))
+    return {"ok": True, "ref": entry.ref, "citekey": entry.citekey, "tags": list(entry.tags)}
+
+
+def _parted(texts: Sequence[str]) -> list[str]:
+    return [word for text in texts for part in text.split(",") if (word := clean_line(part, 100))]
+
+
+def reindex(ctx: Context) -> dict[str, Any]:
+    """Make the search index anew from the records, and say which of them cannot be used."""
+    count = ctx.index.rebuild()
+    problems = [{"record": name, "problem": problem} for name, problem in sorted(ctx.store.problems.items())]
+    warnings = [ctx.index.trouble] if ctx.index.trouble else []
+    return {"ok": True, "path": str(ctx.index.path), "entries": count, "problems": problems, "warnings": warnings}
+
+
+# ---- The library: exports ----
+
+EXPORT_MAX: Final = 200
+AUTHORS_EXPORTED: Final = 100  # of an entry that alone is larger than an answer
+WARNINGS_SHOWN: Final = 20
+NO_REFS: Final[list[str]] = []
+STORED_REFS_ARG: Final = Arg("identifiers of stored papers", max_length=EXPORT_MAX, many=True)
+STORED_QUERY_ARG: Final = Arg("or a search of the store", max_length=500)
+
+
+class ExportPage:
+    """Entries rendered in some formats, until an answer is full (spec §3.1, Size)."""
+
+    def __init__(self, formats: Sequence[str], options: ExportOptions, room: float) -> None:
+        self.formats = tuple(dict.fromkeys(formats))
+        self.options = options
+        self.room = room  # bytes
+        self.rows: list[list[Any]] = []
+        self.warnings: list[str] = []
+
+    def add(self, entry: Entry) -> bool:
+        """Take an entry in, whole; False where it does not fit any more."""
+        row, people = self._render(entry), len(entry.work.authors)
+        if not self.rows and people > AUTHORS_EXPORTED and self._size(row) > self.room:
+            shown = (*entry.work.authors[:AUTHORS_EXPORTED], Author(literal="others"))
+            row = self._render(replace(entry, work=replace(entry.work, authors=shown)))
+            self.warnings.append(f"{entry.ref}: {AUTHORS_EXPORTED} of {people} authors; `doiget export` writes all.")
+        size = self._size(row)
+        if self.rows and size > self.room:
+            return False
+        self.rows.append(row)
+        self.room -= size
+        return True
+
+    def _render(self, entry: Entry) -> list[Any]:
+        return [EXPORTERS[name].render(entry, self.options) for name in self.formats]
+
+    def _size(self, row: Sequence[Any]) -> int:
+        is_endless = self.room == math.inf
+        return 0 if is_endless else len(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace"))
+
+    def answer(self, missing: Sequence[str], next_cursor: str | None) -> dict[str, Any]:
+        """Render the answer: of one format the text itself, of several each under its name, CSL items as they are."""
+        columns = {name: [row[place] for row in self.rows] for place, name in enumerate(self.formats)}
+        made = {
+            EXPORTERS[name].field: column if name == "csl" else EXPORTERS[name].join(column)
+            for name, column in columns.items()
+        }
+        facts = {
+            "count": len(self.rows),
+            "missing": missing,
+            "next_cursor": next_cursor,
+            "warnings": self.warnings[:WARNINGS_SHOWN],
+        }
+        return {"ok": True, **made, **facts}
+
+
+def bibtex_export(
+    ctx: Context,
+    *,
+    refs: Annotated[list[str], STORED_REFS_ARG] = NO_REFS,
+    query: Annotated[str, STORED_QUERY_ARG] = "",
+    cursor: Annotated[str, CURSOR_ARG] = "",
+) -> dict[str, Any]:
+    """Write stored papers as BibTeX, ordered by citekey: some, what a search finds, or all."""
+    return _as_text(_export(ctx, ["bibtex"], refs, query, cursor), "bibtex")
+
+
+def csl_export(
+    ctx: Context,
+    *,
+    refs: Annotated[list[str], STORED_REFS_ARG] = NO_REFS,
+    query: Annotated[str, STORED_QUERY_ARG] = "",
+    cursor: Annotated[str, CURSOR_ARG] = "",
+) -> dict[str, Any]:
+    """Write stored papers as CSL-JSON, ordered by citekey: some, what a search finds, or all."""
+    return _as_text(_export(ctx, ["csl"], refs, query, cursor), "csl")
+
+
+def export_bundle(
+    ctx: Context,
+    formats: Annotated[list[str], Arg("one or more", tuple(EXPORTERS), min_length=1, max_length=len(EXPORTERS))],
+    *,
+    refs: Annotated[list[str], STORED_REFS_ARG] = NO_REFS,
+    query: Annotated[str, STORED_QUERY_ARG] = "",
+    cursor: Annotated[str, CURSOR_ARG] = "",
+) -> dict[str, Any]:
+    """Write stored papers in several formats at once, ordered by citekey."""
+    return _export(ctx, formats, refs, query, cursor)
+
+
+def export(
+    ctx: Context,
+    refs: Annotated[list[str], STORED_REFS_ARG] = NO_REFS,
+    *,
+    query: Annotated[str, STORED_QUERY_ARG] = "",
+    format: Annotated[str, Arg(f"{', '.join(EXPORTERS)}, or several with commas")] = "bibtex",  # noqa: A002 - the flag
+    ascii: Annotated[bool, Arg("write accented letters as TeX commands")] = False,  # noqa: A002 - the flag
+    file_field: Annotated[bool, Arg("name the PDF of each paper")] = False,
+) -> dict[str, Any]:
+    """Write stored papers as BibTeX, BibLaTeX, CSL-JSON or RIS: some, what a search finds, or all.
+
+    Ordered by citekey; abstracts are in CSL-JSON and RIS only. With --to the files are written into a folder.
+    """
+    formats = [name.strip().lower() for name in format.split(",")]
+    for name in formats:
+        if name not in EXPORTERS:
+            hint = f"Formats: {', '.join(EXPORTERS)}."
+            raise DoigetError("schema", f"There is no format {name[:60]!r}.", hint=hint)
+    answer = _export(ctx, formats, refs, query, options=ExportOptions(ascii, file_field))
+    return answer if len(set(formats)) > 1 else _as_text(answer, formats[0])
+
+
+def _as_text(answer: dict[str, Any], name: str) -> dict[str, Any]:
+    """Turn the answer of one format into the form of an export of its own: `format` and `text`."""
+    made = answer.pop(EXPORTERS[name].field)
+    return {"ok": True, "format": name, "text": made if isinstance(made, str) else join_csl(made), **answer}
+
+
+def export_files(answer: Mapping[str, Any]) -> dict[str, str]:
+    """Name the files that an export makes, each with its text."""
+    if "text" in answer:
+        return {EXPORTERS[answer["format"]].file: answer["text"]}
+    made = {exporter.file: answer[exporter.field] for exporter in EXPORTERS.values() if exporter.field in answer}
+    return {name: text if isinstance(text, str) else join_csl(text) for name, text in made.items()}
+
+
+def _export(
+    ctx: Context,
+    formats: Sequence[str],
+    refs: Sequence[str],
+    query: str,
+    cursor: str = "",
+    options: ExportOptions = PLAIN_EXPORT,
+) -> dict[str, Any]:
+    """Render entries as the answer of a bundle, ordered by citekey.
+
+    A cursor names a place in that order: entries added meanwhile shift nothing. Raises INVALID_ARGUMENT (schema,
+    bad_cursor), and INVALID_REF or NOT_FOUND (no_pdf_in_store) where nothing is to be written (case RI-01).
+    """
+    assigned = ctx.store.citekeys()
+    keys, missing = _chosen_keys(ctx, refs, query, assigned)
+    citekeys, after = unique_citekeys(assigned), _place_of(cursor)
+    last: str | None = None
+    page = ExportPage(formats, options, ctx.max_answer_bytes / 2 - len(json.dumps(missing)))
+    if missing:
+        page.warnings.append(f"Not in the store: {', '.join(missing[:10])}{', …' if len(missing) > 10 else ''}.")
+    for place in sorted(place for key in keys if (place := (assigned.get(key, "").lower(), key)) > after):
+        entry = ctx.store.load_key(place[1])
+        if entry is None:  # no use, or gone since
+            continue
+        citekey = citekeys.get(place[1], entry.citekey)
+        if not page.add(replace(entry, citekey=citekey)):
+            break
+        if citekey != entry.citekey:
+            page.warnings.append(f"The citekey of {entry.ref} is written as {citekey}.")
+        last = "~".join(place)
+    else:
+        last = None
+    page.warnings += ctx.store.problems.values()
+    if not page.rows and not cursor:
+        raise _nothing_written(refs, query, page.warnings)
+    return page.answer(missing, last)
+
+
+def _chosen_keys(
+    ctx: Context, refs: Sequence[str], query: str, stored: Collection[str]
+) -> tuple[Collection[str], list[str]]:
+    """Return the safekeys to export, and the refs that are not in the store. Raises as `_export`."""
+    if refs and query:
+        raise DoigetError("schema", "Give refs or a query, not both.")
+    if not refs:
+        return ctx.index.keys(query) if query else stored, []
+    found: set[str] = set()
+    missing: dict[str, DoigetError | None] = {}
+    for text in dict.fromkeys(refs):
+        try:
+            ref = parse_word(text)
+        except DoigetError as error:
+            missing[text[:200]] = error
+            continue
+        if entry := find_entry(ctx, ref):
+            found.add(entry.record_path.stem)
+        else:
+            missing[str(ref)] = None
+    errors = list(filter(None, missing.values()))
+    if not found and len(errors) == len(missing):
+        raise errors[0]
+    return found, list(missing)
+
+
+def _place_of(cursor: str) -> tuple[str, str]:
+    """Read a cursor: citekey and safekey of the last entry written. Raises INVALID_ARGUMENT (bad_cursor)."""
+    citekey, tilde, key = cursor.rpartition("~")
+    if cursor and not (tilde and re.fullmatch(r"[a-z]+_[a-z0-9._-]{1,120}", key)):
+        raise DoigetError("bad_cursor")
+    return citekey, key
+
+
+def _nothing_written(refs: Sequence[str], query: str, warnings: Sequence[str]) -> DoigetError:
+    """Say why an export is empty."""
+    if refs:
+        return DoigetError("no_pdf_in_store", " ".join(["The store holds none of these papers.", *warnings[1:]][:2]))
+    if query:
+        return DoigetError("no_pdf_in_store", "No stored paper matches the query.", hint="Use other or fewer words.")
+    why = f"No record can be used. {warnings[0]}" if warnings else "The store is empty: there is nothing to export."
+    return DoigetError("no_pdf_in_store", why, hint="Fetch papers first, or name another store with --store.")
+
+
+# ---- Verify ----
+
+MAX_TEXT: Final = 1_000_000
+
+
+async def verify(
+    ctx: Context,
+    text: Annotated[str, Arg("a .bib, RIS, CSL-JSON or plain list", min_length=1, max_length=MAX_TEXT, file=True)],
+    *,
+    cursor: Annotated[str, CURSOR_ARG] = "",
+) -> dict[str, Any]:
+    """Check a reference list against the registries: which works exist, which are misnamed, which are retracted.
+
+    A reference is looked up by its identifier, else by title and authors (docs/VERIFY.md). Counts are of this answer.
+    """
+    import anyio
+
+    bibliography = await anyio.to_thread.run_sync(parse_bibliography, text)
+    references, start = bibliography.references, int(cursor[1:]) if re.fullmatch(r"r[0-9]{1,6}", cursor) else 0
+    if cursor and not 0 < start < len(references):
+        raise DoigetError("bad_cursor")
+    job, rows = Verification(ctx, bibliography), list[dict[str, Any]]()
+    async with ctx.place():
+        for page in slices(references[start:], VERIFY_PAGE):
+            done = await job.check(page)
+            rows += done
+            for row in done:
+                ctx.emit(row) if ctx.emit else None
+            if not math.isinf(ctx.ends):  # a host gets a page, a person the whole list
+                rows = rows[: fitting_rows(rows)]
+                break
+    end = start + len(rows)
+    warnings = [] if references else ["No reference was found in the text."]
+    return {
+        "ok": True,
+        "references": rows,
+        "counts": {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in VERDICTS},
+        "total": len(references),
+        "next_cursor": f"r{end}" if end < len(references) else None,
+        "warnings": [*warnings, *job.warnings, *bibliography.warnings[:AUTHORS_SHOWN]],
+    }
+
+
+# ---- The citation graph ----
+
+#: What the command line can print instead of a tree for a person.
+GRAPH_FORMATS: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = {
+    "json": lambda answer: json.dumps(answer, ensure_ascii=False),
+    "dot": render_dot,
+    "html": render_html,
+}
+
+
+async def graph(
+    ctx: Context,
+    ref: Annotated[str, REF_ARG],
+    *,
+    depth: Annotated[int, Arg("steps", minimum=1, maximum=MAX_DEPTH)] = 1,
+    max_refs: Annotated[int, Arg("papers in all", minimum=1, maximum=MAX_NODES)] = 50,
+    direction: Annotated[str, Arg("which citations", choices=tuple(DIRECTIONS))] = "both",
+    refresh: Annotated[bool, Arg("ask again even if the cache is fresh", cli=True)] = False,
+) -> dict[str, Any]:
+    """Show which papers a paper cites and which cite it, up to three steps around it.
+
+    Of each paper the 20 most cited neighbours in each direction are followed, the nearest papers first.
+    """
+    import anyio
+
+    limit_s = ctx.time_left(ctx.config.timeout_s)
+    walk = GraphWalk(ctx, direction, refresh=refresh, limit_s=limit_s)
+    with anyio.move_on_after(limit_s) as scope:
+        await walk.run(parse_ref(ref), depth, max_refs)
+    if scope.cancelled_caught:
+        if len(walk.depths) < 2:
+            raise DoigetError("deadline", f"The time of {limit_s:.0f} s ran out.", ref=walk.root)
+        walk.cuts.add(f"The time of {limit_s:.0f} s ran out.")
+    walk.close()
+    return graph_answer(walk, stored_keys(ctx.store))
+
+
+def stored_keys(store: Store) -> set[str]:
+    """Return the keys of all PDFs in the store; of an arXiv paper's versions that of the paper."""
+    names = (name[:-4] for name in list_names(store.root) if name.endswith(".pdf"))
+    return {re.sub(r"v\d+$", "", name) if name.startswith("arxiv_") else name for name in names}
+
+
+def graph_answer(walk: GraphWalk, stored: Container[str]) -> dict[str, Any]:
+    """Render a walk as the answer of spec §3.1, cut to what an answer may hold: long titles first, then citations."""
+    nodes: list[dict[str, Any]] = []
+    for ref, depth in walk.depths.items():
+        work, kept = walk.works[ref], safekey(parse_ref(ref)) in stored
+        about = {"ref": ref, "title": work.title, "year": work.year, "depth": depth}
+        nodes.append({**about, "in_store": kept, "retracted": work.retracted})
+    for cap in (200, 100):
+        for node in nodes:
+            node["title"] = clean_line(node["title"], cap)
+        if fitting_rows(nodes, MAX_ANSWER_BYTES // 2) == len(nodes):
+            break
+    edges = [{"citing": citing, "cited": cited} for citing, cited in walk.edges]  # those the walk followed come first
+    spent = len(json.dumps([nodes, walk.warnings()], ensure_ascii=False).encode())
+    if (shown := fitting_rows(edges, MAX_ANSWER_BYTES - spent)) < len(edges):
+        walk.cuts.add(f"Only {shown} of {len(edges)} citations among these works are shown.")
+    place = {ref: n for n, ref in enumerate(walk.depths)}
+    edges = sorted(edges[:shown], key=lambda edge: (place[edge["citing"]], place[edge["cited"]]))
+    head = {"ok": True, "ref": walk.root, "nodes": nodes, "edges": edges}
+    return {**head, "truncated": bool(walk.cuts), "warnings": walk.warnings()}
+
+
+# ---- To a machine without network and back ----
+
+
+def pack(
+    ctx: Context,
+    file: Annotated[str, Arg("the zip file to write")],
+    refs: Annotated[list[str], Arg("only these stored papers", many=True)] = NO_REFS,
+    *,
+    query: Annotated[str, STORED_QUERY_ARG] = "",
+) -> dict[str, Any]:
+    """Write papers and their records into one file, to be unpacked on another machine; prints its digest.
+
+    The same papers give the same file. What is damaged, or not in the store, is left out and said.
+    """
+    keys, missing = _chosen_keys(ctx, refs, query, ctx.store.keys())
+    answer = write_pack(ctx.store, keys, Path(file))
+    answer["counts"] |= {"missing": len(missing)}
+    return {"ok": True, **answer, "missing": missing}
+
+
+def unpack(
+    ctx: Context,
+    file: Annotated[str, Arg("a file that `pack` wrote")],
+    *,
+    sha256: Annotated[str, Arg("the digest that `pack` printed: checked before anything is unpacked")] = "",
+) -> dict[str, Any]:
+    """Merge a pack into the store: one result per entry; what is there stays as it is, unknown fields are filled in.
+
+    Every file is checked against the manifest. May be stopped at any time: the same call again does the rest.
+    """
+    if sha256 and not re.fullmatch(r"[0-9A-Fa-f]{64}", sha256):
+        raise DoigetError("schema", "The digest must be 64 hexadecimal digits.")
+    results: list[dict[str, Any]] = []
+    with open_pack(Path(file), sha256) as opened:
+        ctx.log.append("unpack", file=Path(file).name, sha256=opened.sha256, files=len(opened.listed))
+        for result in _unpacked(ctx, opened):
+            results.append(result)
+            if ctx.emit:
+                ctx.emit(result)
+            if ctx.progress:
+                ctx.progress(len(results), len(opened.keys) + len(opened.foreign), result["input"])
+    outcomes = [row["outcome"] for row in results]
+    names = {"added": "added", "already": "already", "conflicts": "conflict", "skipped": "skipped"}
+    counts = {name: outcomes.count(outcome) for name, outcome in names.items()}
+    return {
+        "ok": True,
+        "file": str(Path(file).absolute()),
+        "sha256": opened.sha256,
+        "results": results,
+        "counts": counts,
+    }
+
+
+def _unpacked(ctx: Context, opened: Pack) -> Iterator[dict[str, Any]]:
+    """Unpack entry by entry, yielding results; only a full disk, or a log that cannot be written, ends it all."""
+    for key in opened.keys:
+        try:
+            outcome, entry, warnings = unpack_entry(ctx.store, opened, key)
+        except DoigetError as error:
+            if error.reason in {"disk_full", "log_unwritable"}:
+                raise
+            outcome = "conflict" if error.extra.get("is_conflict") else "skipped"
+            yield {"input": key, **answer_of_error(error), "outcome": outcome}
+        else:
+            shown = {"ref": entry.ref, "title": entry.work.title, "citekey": entry.citekey}
+            where = str(entry.pdf_path) if entry.pdf_path else None
+            yield {"input": key, "ok": True, **shown, "outcome": outcome, "path": where, "warnings": warnings}
+    for name in opened.foreign:
+        refused = DoigetError("schema", f"{name} is no file that doiget packs.")
+        yield {"input": name, **answer_of_error(refused), "outcome": "skipped"}
 
 
 # ---- This installation ----
@@ -7138,10 +10792,12 @@ def known_hosts() -> list[dict[str, str]]:
 def cache(
     ctx: Context, action: Annotated[str, Arg("what to do", choices=("size", "prune", "clear"))]
 ) -> dict[str, Any]:
-    """Show the size of the resolver cache, remove its expired entries, or empty it."""
-    store = Cache(ctx.config.cache_dir / "resolver")
-    facts = {"size": store.size, "prune": lambda: store.prune(ctx.client.pacer.clock()), "clear": store.clear}[action]()
-    return {"ok": True, "action": action, **facts}
+    """Show the size of the cache of records and citation graphs, remove its expired entries, or empty it."""
+    now, parts = ctx.client.pacer.clock(), [Cache(ctx.config.cache_dir / name) for name in CACHE_FOLDERS]
+    do = {"size": Cache.size, "prune": lambda part: part.prune(now), "clear": Cache.clear}[action]
+    facts = [do(part) for part in parts]
+    total = {name: sum(part[name] for part in facts) for name in facts[0] if name != "path"}
+    return {"ok": True, "action": action, **({"path": str(ctx.config.cache_dir)} if action == "size" else {}), **total}
 
 
 def log(
@@ -7183,6 +10839,7 @@ def config(
 
 
 # ---- Health ----
+# Each look yields its lines of `doctor`. The quick ones touch no disk but to ask whether it could be written.
 
 
 class Check(NamedTuple):
@@ -7193,19 +10850,42 @@ class Check(NamedTuple):
     detail: str
 
 
+#: Why the launcher unpacked where it did (its SOURCE).
+ROOT_CHOICES: Final[Mapping[str, str]] = {
+    "DOIGET_PYZ_ROOT": "as DOIGET_PYZ_ROOT asks",
+    "cache": "in the user's cache",
+    "temp": "a private temporary folder",
+}
+#: What redirects trust, or where doiget reads and writes: settings, and variables of others with what comes of them.
+TRUST_SETTINGS: Final = ("network.proxy", "network.no_proxy", "network.ca_file", "pyz_root", "store", "access_log")
+TRUST_VARIABLES: Final[Mapping[str, str]] = {
+    "SSLKEYLOGFILE": "ignored: session keys are never written",
+    "SSL_CERT_DIR": "adds to the system's trust store",
+    "OPENSSL_CONF": "read by OpenSSL",
+    "PYTHONPATH": "comes after the bundle",
+    "PYTHONHOME": "Python's own modules come from there",
+    "LD_PRELOAD": "loaded before Python",
+    "XDG_CONFIG_HOME": "config.toml stands there",
+}
+#: Where a request stopped, by its reason: before TLS began.
+UNCONNECTED: Final = frozenset({"unreachable", "reset", "deadline", "proxy_auth", "proxy_blocked"})
+
+
 async def health(
     ctx: Context,
     *,
-    network: Annotated[bool, Arg("also try the network (the command line does, unless --offline)")] = False,
+    network: Annotated[
+        bool, Arg("also try locks, certificates and the network (the command line always does)")
+    ] = False,
 ) -> dict[str, Any]:
-    """Check what works here: store, cache, log, locks, settings, proxy, certificates, sources.
+    """Check what works here: store, cache, log, locks, settings and who set them, proxy, certificates, sources.
 
     Writes nothing but a probe file in the cache, which it removes.
     """
-    checks = [*local_checks(ctx)]
+    looks = (*QUICK_LOOKS, *THOROUGH_LOOKS) if network else QUICK_LOOKS
+    checks = [check for look in looks for check in look(ctx)]
     if network:
-        checks.append(await _check_network(ctx))
-    by_name = {check.name: check for check in checks}
+        checks = await _try_network(ctx, checks)
     running, waiting = ctx.load()
     return {
         "ok": True,
@@ -7213,126 +10893,194 @@ async def health(
         "version": __version__,
         "schema_version": SCHEMA_VERSION,
         "store": str(ctx.config.store),
-        "store_writable": by_name["store"].status == "ok",
+        "store_writable": not any(check.name == "store" and check.status == "fault" for check in checks),
         "running": running,
         "queue_depth": waiting,
-        "index": "none",
-        "log": by_name["log"].detail,
+        "index": ctx.index.state()[1],
+        "log": str(ctx.config.access_log),
         "python": sys.version.split()[0],
         "checks": [check._asdict() for check in checks],
     }
 
 
-def local_checks(ctx: Context) -> Iterator[Check]:
-    """Look at everything that needs no network."""
+def _set_by(origin: str) -> str:
+    where = " in the environment" if origin in os.environ else ""
+    return origin if origin.startswith("default") else f"set by {origin}{where}"
+
+
+def _look_at_file(_ctx: Context) -> Iterator[Check]:
+    python, boot = f"{sys.version.split()[0]} ({sys.implementation.name})", sys.modules.get("_doiget_boot")
+    yield Check("python", "ok", f"{python} at {sys.executable or 'an unknown path'}")
+    if boot is None:
+        yield Check("file", "ok", f"run from source: {__file__}")
+        return
+    where = f"unpacked into {boot.FOLDER} ({ROOT_CHOICES[boot.SOURCE]})" if boot.FOLDER else "run without unpacking"
+    why = f"; {boot.WHY}" if boot.WHY else ""
+    yield Check("file", "warning" if why else "ok", f"{boot.PYZ}, commit {boot.BUILD['commit'][:12]}, {where}{why}")
+    lame = Check("serve", "warning", "cannot run here, for it needs native code (see file)")
+    yield Check("serve", "ok", "`doiget mcp-config HOST` prints what a host needs to start it") if boot.NATIVE else lame
+
+
+def _look_at_folders(ctx: Context) -> Iterator[Check]:
+    config, log_path = ctx.config, ctx.config.access_log
+    for name, file, folder, remedy in (
+        ("store", config.store, config.store, "choose another with --store or DOIGET_STORE"),
+        ("log", log_path, log_path.parent, "nothing can be fetched; name another file in DOIGET_ACCESS_LOG"),
+    ):
+        what = f"{file} ({_set_by(config.origins['access_log' if name == 'log' else name])})"
+        if not _is_creatable(folder) or (file.exists() and not os.access(file, os.W_OK)):
+            yield Check(name, "fault", f"{what} cannot be written; {remedy}")
+        elif name == "log" and is_foreign_log(file):
+            yield Check(name, "fault", f"{what} is not doiget's log; {remedy}")
+        else:
+            yield Check(name, "ok", what)
+
+
+def _look_at_settings(ctx: Context) -> Iterator[Check]:
     config = ctx.config
-    yield Check("python", "ok", f"{sys.version.split()[0]} at {sys.executable or 'unknown'}")
-    yield _check_folder("store", config.store, config.origins["store"])
-    yield _check_cache(config.cache_dir)
-    yield _check_log(ctx)
+    given = [(key, origin) for key, origin in config.origins.items() if not origin.startswith("default")]
+    shown = [f"{key}={show_setting(config, key)} ({_set_by(origin)})" for key, origin in given]
+    yield Check("settings", "ok", f"{config.config_dir / 'config.toml'}; {', '.join(shown) or 'all defaults'}")
+    yield from (Check("settings", "warning", text) for text in config.warnings)
     if config.error:
         yield Check("config", "fault", config.error)
-    yield Check("settings", "ok", f"{config.config_dir / 'config.toml'}; set: {_settings_in_force(config)}")
-    if config.policy_error:
-        yield Check("policy", "fault", config.policy_error)
-    elif config.policy:
-        yield Check("policy", "ok", f"{policy_path()} pins {', '.join(config.policy)}")
+    if config.policy or config.policy_error:
+        pins = f"{policy_path()} pins {', '.join(config.policy)}"
+        yield Check("policy", "fault" if config.policy_error else "ok", config.policy_error or pins)
+
+
+def _look_at_trust(ctx: Context) -> Iterator[Check]:
+    """Name all that redirects whom doiget trusts or where it reads and writes, and who set it."""
+    origins = ctx.config.origins
+    found = [f"{key} ({_set_by(origins[key])})" for key in TRUST_SETTINGS if not origins[key].startswith("default")]
+    for key, names in ENV_ALIASES.items():
+        others = [name for name in names if env_value(name) not in {None, ctx.config.text(key)}]
+        found += [f"{name} (overruled by {origins[key]})" for name in others if name != origins[key]]
+    found += [f"{name} ({what})" for name, what in TRUST_VARIABLES.items() if env_value(name)]
+    yield Check("trust", "ok", "; ".join(found) or "nothing redirects it")
+
+
+def _look_at_index(ctx: Context) -> Iterator[Check]:
+    well, how = ctx.index.state()
+    yield Check("index", "ok" if well else "warning", f"{ctx.index.path}: {how}" if well else how)
+
+
+def _look_at_proxy(ctx: Context) -> Iterator[Check]:
     try:
-        proxy, origin = find_proxy(config)
-        yield Check(
-            "proxy", "ok", f"{redact(proxy) or 'none'} (set by {origin})" if proxy else "none: direct connection"
-        )
+        proxy, origin = find_proxy(ctx.config)
+        yield Check("proxy", "ok", f"{redact(proxy)} ({_set_by(origin)})" if proxy else "none: direct connection")
     except DoigetError as error:
-        yield Check("proxy", "fault", error.message)
-    yield _check_ca(config)
-    waiting = [f"{name} {source_state(config, name)}" for name in APIS if source_state(config, name) != "on"]
-    yield Check("sources", "ok", "; ".join(waiting) or "all on")
-    yield from (Check("settings", "warning", text) for text in config.warnings)
+        yield Check("proxy", "fault", f"{error.message} {error.hint}")
 
 
-def _settings_in_force(config: Config) -> str:
-    shown = [
-        f"{key}={show_setting(config, key)} ({origin})"
-        for key, origin in config.origins.items()
-        if not origin.startswith("default")
-    ]
-    return ", ".join(shown) or "nothing, all defaults"
+def _look_at_sources(ctx: Context) -> Iterator[Check]:
+    off = [f"{name} {state}" for name in APIS if (state := source_state(ctx.config, name)) != "on"]
+    all_off = "all off: offline" if ctx.config.offline else ""
+    yield Check("sources", "ok", all_off or "; ".join([f"{len(APIS) - len(off)} on", *off]))
 
 
-def _check_folder(name: str, folder: Path, origin: str) -> Check:
-    """Look whether a folder can be written, or made, without touching it."""
-    if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
-        return Check(name, "fault", f"{folder} (set by {origin}) cannot be written; choose another with DOIGET_STORE")
-    if not _is_creatable(folder):
-        return Check(
-            name,
-            "fault",
-            f"{folder} (set by {origin}) does not exist and cannot be made; choose another with DOIGET_STORE",
-        )
-    return Check(name, "ok", f"{folder} (set by {origin})")
-
-
-def _check_cache(folder: Path) -> Check:
-    probe = folder / f"probe-{random_name()}"
+def _look_at_cache(ctx: Context) -> Iterator[Check]:
+    """Write a probe file, try a lock on it, remove it and every folder that was made for it."""
+    folder = ctx.config.cache_dir
+    probe, made = folder / f"probe-{random_name()}", [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         make_folder(folder)
         write_atomic(probe, b"probe", durable=False)
-        lock = try_lock(folder / "pace" / "probe.lock")
+        yield Check("cache", "ok", f"{folder}; {_try_lock_twice(probe)}")
     except DoigetError as error:
-        return Check(
-            "cache", "warning", f"{error.message} Every run asks the sources anew, and the pace is kept per process."
-        )
+        lost = "every run asks the sources anew, and the pace is kept per process"
+        yield Check("cache", "warning", f"{error.message} So {lost}.")
     finally:
-        with contextlib.suppress(DoigetError):
-            remove_file(probe)
-    if lock is not None:
-        lock.release()
-    return Check("cache", "ok", f"{folder}; locks work")
+        remove_file(probe)
+        for path in made:
+            remove_folder(path)
 
 
-def _check_log(ctx: Context) -> Check:
-    log_path, origin = ctx.config.access_log, ctx.config.origins["access_log"]
-    if log_path.exists() and not os.access(log_path, os.W_OK):
-        return Check("log", "fault", f"{log_path} (set by {origin}) cannot be written, so nothing can be fetched")
-    if not _is_creatable(log_path.parent):
-        return Check(
-            "log", "fault", f"{log_path.parent} (set by {origin}) cannot be written, so nothing can be fetched"
-        )
-    if is_foreign_log(log_path):
-        return Check("log", "fault", f"{log_path} (set by {origin}) is not doiget's log, so nothing can be fetched")
-    return Check("log", "ok", str(log_path))
+def _look_at_locks(ctx: Context) -> Iterator[Check]:
+    """Try a lock where the store is or will be, on a file or folder that is there: nothing is written."""
+    folder = next((path for path in (ctx.config.store, *ctx.config.store.parents) if path.is_dir()), Path(os.curdir))
+    papers = (folder / name for name in list_names(folder) if name.endswith(".pdf"))
+    yield Check("locks", "ok", f"for the store: {_try_lock_twice(next(filter(is_regular_file, papers), folder))}")
 
 
-def _check_ca(config: Config) -> Check:
+def _try_lock_twice(path: Path) -> str:
+    """Lock what is there for reading, then for oneself alone: where locks work, the second is refused."""
+    if sys.platform == "win32":
+        return "locks are the system's"
+    import fcntl
+
+    with ExitStack() as held:
+        try:
+            for how in (fcntl.LOCK_SH, fcntl.LOCK_EX):
+                descriptor = os.open(path, os.O_RDONLY)
+                held.callback(os.close, descriptor)
+                fcntl.flock(descriptor, how | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return "locks work"
+        except OSError as error:
+            return f"no locks ({os.strerror(error.errno or 0)}), expiring owner files stand in"
+    return "locks are granted twice, so it must not be shared"
+
+
+def _look_inside(ctx: Context) -> Iterator[Check]:
+    """Compare the unpacked files with their digests, try SQLite's full text search, load the certificates."""
+    import sqlite3
+
+    boot = sys.modules.get("_doiget_boot")
+    if boot is not None and (damaged := boot.damaged()):
+        yield Check("digests", "fault", f"{len(damaged)} not as built, {damaged[0]} first; remove {boot.FOLDER}")
+    with contextlib.closing(sqlite3.connect(":memory:")) as base:
+        fts5 = base.execute("select count(*) from pragma_module_list where name = 'fts5'").fetchone()[0]
+    yield Check("sqlite", "ok" if fts5 else "warning", f"{sqlite3.sqlite_version} {'with' if fts5 else 'without'} FTS5")
+    ca_file, origin = ctx.config.text("network.ca_file"), ctx.config.origins["network.ca_file"]
     try:
-        _ca_context(config)
+        stats = _ca_context(ctx.config).cert_store_stats() if ca_file else {}
+        named = f"{stats.get('x509')} in {ca_file} ({_set_by(origin)})" if ca_file else "the system's trust store"
+        yield Check("certificates", "ok", named)
     except DoigetError as error:
-        return Check("certificates", "fault", error.message)
-    ca_file = config.text("network.ca_file")
-    return Check(
-        "certificates",
-        "ok",
-        f"{ca_file} (set by {config.origins['network.ca_file']})" if ca_file else "trust store of the system",
-    )
+        yield Check("certificates", "fault", error.message)
 
 
-async def _check_network(ctx: Context) -> Check:
-    """Ask doi.org for the agency of one DOI: proves name, proxy, TLS and a sound answer in one go."""
+#: What `health` looks at: at every call, and when it may take its time.
+QUICK_LOOKS: Final = (
+    _look_at_file, _look_at_folders, _look_at_settings, _look_at_trust, _look_at_sources, _look_at_proxy,
+    _look_at_index,
+)  # fmt: skip
+THOROUGH_LOOKS: Final = (_look_at_cache, _look_at_locks, _look_inside)
+
+
+async def _try_network(ctx: Context, checks: Sequence[Check]) -> list[Check]:
+    """Ask doi.org for the agency of one DOI; how far that got tells about proxy, certificates and answer apart."""
     if ctx.config.offline:
-        return Check("network", "ok", "offline by configuration: nothing was tried")
+        return [*checks, Check("network", "ok", "offline by configuration: nothing was tried")]
+    failed, network = "", Check("network", "ok", "doi.org answers over a verified connection")
     try:
         with time_limit(min(15.0, ctx.config.timeout_s)):
             await doi_agencies(ctx.client, ["10.1038/nphys1170"])
     except DoigetError as error:
-        return Check("network", "fault", error.message)
-    return Check("network", "ok", "doi.org answers over a verified connection")
+        failed = "proxy" if error.reason in UNCONNECTED else "certificates" if error.reason == "tls_untrusted" else ""
+        advice = "" if "doctor" in error.hint else f" {error.hint}"
+        network = Check("network", "fault", f"{error.message}{advice}")
+    passed = {"proxy": "it connects us", "certificates": "the handshake with doi.org succeeded"}
+
+    def judged(check: Check) -> Check:
+        if check.name not in passed or check.status != "ok" or check.detail.startswith("none"):
+            return check
+        if check.name == failed:
+            return Check(check.name, "fault", f"{check.detail}; fails, see network")
+        untried = failed == "proxy" or (
+            check.name == "proxy" and goes_direct("doi.org", ctx.config.text("network.no_proxy"))
+        )
+        return check._replace(detail=f"{check.detail}; {'not tried' if untried else passed[check.name]}")
+
+    return [*map(judged, checks), network]
 
 
 # ############################################################################
-# MARK: 13. Demo
+# MARK: 20. Demo
 # ############################################################################
 # A small invented world inside the file, and the whole chain run on it.
-# Uses: 1-12.
+# Uses: 1-19.
 # Promises: no socket is opened; nothing is written outside a temporary folder.
 
 DEMO_DOI: Final = "10.5555/doiget.demo"
@@ -7502,11 +11250,11 @@ async def _demo_step(
 
 
 # ############################################################################
-# MARK: 14. Registry
+# MARK: 21. Registry
 # ############################################################################
 # The rows that the command line and MCP iterate over, and how each answer
 # reads to a person.
-# Uses: 1-13.
+# Uses: 1-20.
 # Promises: one row and one function make an operation; nothing here or below
 # knows an operation by name.
 
@@ -7535,8 +11283,22 @@ def render_fetch(answer: dict[str, Any]) -> str:
 def render_result(result: dict[str, Any]) -> str:
     """Render one result of a batch as a line: input, then path or what went wrong."""
     if result["ok"]:
-        return f"{result['input']}\t{result['path']}"
+        return f"{result['input']}\t{result['path'] or 'no pdf'}"
     return f"{result['input']}\t{result['error']['code']} ({result['error']['reason']}): {result['error']['message']}"
+
+
+def render_verdict(row: dict[str, Any]) -> str:
+    """Render one reference of a checked list as a line: verdict, which one, and why."""
+    rows = [f"{e['field']}: given {e['given'] or '-'}, found {e['found'] or '-'}" for e in row["evidence"]]
+    why = "; ".join(rows) if row["verdict"] != "verified" else ""
+    name = f"[{row['key']}]" if row.get("key") else f"#{row['index']}"
+    return "\t".join(filter(None, (row["verdict"].replace("_", " "), name, row.get("ref"), why)))
+
+
+def render_verdicts(answer: dict[str, Any]) -> str:
+    """Render the counts of a checked list; its references have been shown as they came."""
+    counts = (f"{number} {verdict.replace('_', ' ')}" for verdict, number in answer["counts"].items() if number)
+    return ", ".join(counts) or "no references"
 
 
 def render_batch(answer: dict[str, Any]) -> str:
@@ -7548,6 +11310,24 @@ def render_batch(answer: dict[str, Any]) -> str:
         f"{counts['failed']} failed",
     )
     return ", ".join(words) + (f", {counts['pending']} pending" if counts["pending"] else "")
+
+
+def render_pack(answer: dict[str, Any]) -> str:
+    """Render a pack: its path on the first line, what it holds, and how to unpack it."""
+    counts = [f"{number} {name.replace('_', ' ')}" for name, number in answer["counts"].items() if number]
+    tell = f"unpack it with: doiget unpack {Path(answer['file']).name} --sha256 {answer['sha256']}"
+    return "\n".join([answer["file"], f"{', '.join(counts)}; {answer['size_bytes'] / 1e6:.1f} MB", tell])
+
+
+def render_unpack(answer: dict[str, Any]) -> str:
+    """Render what became of a pack: counts, and a line for each remark; the entries have been shown as they came."""
+    remarks = [f"{row['input']}: {text}" for row in answer["results"] for text in row.get("warnings", [])]
+    return "\n".join([", ".join(f"{number} {name}" for name, number in answer["counts"].items()), *remarks])
+
+
+def render_add(answer: dict[str, Any]) -> str:
+    """Render what was added: a paper as `fetch` does, a bibliography's by their counts."""
+    return render_unpack(answer) if "results" in answer else render_fetch(answer)
 
 
 def render_summary(entry: dict[str, Any]) -> str:
@@ -7563,6 +11343,24 @@ def render_list(answer: dict[str, Any]) -> str:
     nothing = "The store is empty." if "entries" in answer else "Nothing found."
     more = [f"({answer['total']} in all; more with --cursor {answer['next_cursor']})"] if answer["next_cursor"] else []
     return "\n".join([*lines, *more]) or nothing
+
+
+def render_export(answer: dict[str, Any]) -> str:
+    """Render an export as the text itself, or the files it was written to."""
+    return "\n".join(answer.get("written") or export_files(answer).values()).rstrip("\n")
+
+
+def render_tags(answer: dict[str, Any]) -> str:
+    """Render the tags of an entry on one line."""
+    return ", ".join(answer["tags"]) or "(no tags)"
+
+
+def render_reindex(answer: dict[str, Any]) -> str:
+    """Render how many entries can be searched, and what cannot."""
+    problems = [f"{row['record']}: {row['problem']}" for row in answer["problems"]]
+    return "\n".join(
+        [*problems, f"{answer['entries']} entries can be searched, {len(problems)} records cannot be used."]
+    )
 
 
 def render_info(answer: dict[str, Any]) -> str:
@@ -7622,6 +11420,26 @@ def render_fields(answer: dict[str, Any]) -> str:
     return "\n".join(f"{key}: {value}" for key, value in answer.items() if key != "ok" and value not in (None, []))
 
 
+def render_graph(answer: dict[str, Any]) -> str:
+    """Render a citation graph as a tree in which every paper hangs below the first that led to it."""
+    nodes = {node["ref"]: node for node in answer["nodes"]}
+    ways = {"cites": ("citing", "cited"), "is cited by": ("cited", "citing")}
+    shown = {answer["ref"]}
+
+    def branch(ref: str, depth: int) -> Iterator[str]:
+        yield f"{'    ' * depth}{nodes[ref]['title'] or '[no title]'} | {describe_node(nodes[ref])}"
+        for way, (here, there) in ways.items():
+            ends = [edge[there] for edge in answer["edges"] if edge[here] == ref]
+            below = [end for end in ends if nodes[end]["depth"] == depth + 1 and end not in shown]
+            shown.update(below)
+            yield from [f"{'    ' * depth}  {way}"] if below else []
+            for end in below:
+                yield from branch(end, depth + 1)
+
+    end = " (cut: see the notes)" if answer["truncated"] else ""
+    return "\n".join([*branch(answer["ref"], 0), f"works: {len(nodes)}; citations: {len(answer['edges'])}{end}"])
+
+
 def render_path(answer: dict[str, Any]) -> str:
     """Render just the path, for use in other commands."""
     return str(answer["path"])
@@ -7666,6 +11484,20 @@ ABOUT: Final[Mapping[str, About]] = {
         "few metadata requests, then 5 PDFs at once, up to 50 s.",
         "writes PDFs and records.",
         "100 refs; 3 authors shown each."),
+    "expand_citation_graph": About(
+        "Expand the citations around one paper, cited and citing. Not for metadata: doiget_resolve_paper.",
+        "ref; depth 1-3; max_refs: papers in all; direction.",
+        "nodes (ref, title, year, depth, in_store, retracted), edges (citing, cited), truncated.",
+        "2-6 requests at depth 1, at most 25; none when cached (30 days).",
+        "none but the cache.",
+        "20 most cited per paper and direction; 45 s."),
+    "verify_references": About(
+        "Check a reference list for invented, altered or retracted works. Not for one id: use doiget_resolve_paper.",
+        "text: .bib, RIS, CSL-JSON or plain list; cursor: next_cursor, with the same text.",
+        "references (verdict, evidence), counts, next_cursor (null at the end).",
+        "few requests for all ids, one for each other; up to 50 s.",
+        "none but the cache.",
+        "50 a page; books and web pages often could_not_check."),
     "info": About(
         "Show what the store holds of one paper. Not for papers outside it: use doiget_resolve_paper.",
         "ref: any identifier.",
@@ -7674,12 +11506,33 @@ ABOUT: Final[Mapping[str, About]] = {
         "none.",
         "20 authors shown."),
     "search_local": About(
-        "Search stored papers by words of title, authors, journal. Not for new papers: use doiget_resolve_paper.",
-        "query; limit; cursor: next_cursor of the page before.",
+        "Search stored papers by words, authors, journal, year, tag. Not for new papers: use doiget_resolve_paper.",
+        'query: words, "phrases", -without, author: year:2019..2021 has:pdf; limit; cursor: next_cursor.',
         "matches, ranked; total; next_cursor (null at the end).",
         "none: no network.",
         "none.",
-        "100 a page; all words must occur."),
+        "100 a page; every word must occur or begin one."),
+    "bibtex_export": About(
+        "Export BibTeX of stored papers. Not for other formats: use doiget_export_bundle.",
+        "refs or query (neither: all); cursor.",
+        "text, count, missing; next_cursor or null.",
+        "none: no network.",
+        "none.",
+        "28 kB a page, by citekey, without abstracts."),
+    "csl_export": About(
+        "Give stored papers to a citation processor as CSL-JSON. Not for LaTeX: use doiget_bibtex_export.",
+        "some refs, a query, or neither for everything; cursor continues.",
+        "text: a JSON array; next_cursor (null: done).",
+        "no request.",
+        "changes nothing.",
+        "about 15 papers at once, since abstracts are included."),
+    "export_bundle": About(
+        "Export several formats together, RIS and BibLaTeX too. Not for BibTeX alone: use doiget_bibtex_export.",
+        "formats; refs or query; cursor.",
+        "bibtex, biblatex, csl_json, ris; next_cursor at a cut.",
+        "local only.",
+        "none.",
+        "stored papers; cut between entries."),
     "list_recent": About(
         "List the newest entries of the store. Not for finding a known one: use doiget_search_local.",
         "limit; cursor: next_cursor of the page before.",
@@ -7711,6 +11564,7 @@ ABOUT: Final[Mapping[str, About]] = {
 }  # fmt: skip
 NETWORK_CODES: Final = frozenset({Code.CAPABILITY_DENIED, Code.RATE_LIMITED, Code.NETWORK_ERROR, Code.FETCH_TIMEOUT})
 READ_CODES: Final = frozenset({Code.INVALID_REF, Code.INVALID_ARGUMENT, Code.STORE_ERROR})
+EXPORT_OUTPUTS: Final = "format:string text:string count:integer missing:array next_cursor:string|null warnings:array"
 
 OPERATIONS: Final[Mapping[str, Op]] = {
     op.name: op
@@ -7719,18 +11573,30 @@ OPERATIONS: Final[Mapping[str, Op]] = {
            tool="resolve_paper", core=True, outputs="metadata:object source:string from_cache:boolean stale:boolean "
            "oa_status:string oa_url:string|null warnings:array"),
         Op(fetch, Effect.WRITE, NETWORK_CODES | READ_CODES | {Code.NOT_FOUND, Code.NO_OA_AVAILABLE}, render_fetch,
-           pdfs=True, tool="fetch_paper", core=True, outputs="source:string path:string license:string "
-           "size_bytes:integer sha256:string version:string|null host:string|null title:string|null authors:array "
-           "authors_total:integer year:integer|null container_title:string|null citekey:string "
+           pdfs=True, tool="fetch_paper", core=True, outputs="source:string path:string metadata_path:string "
+           "license:string size_bytes:integer sha256:string version:string|null host:string|null title:string|null "
+           "authors:array authors_total:integer year:integer|null container_title:string|null citekey:string "
            "retraction:object|null already_in_store:boolean undo:string warnings:array"),
         Op(batch, Effect.WRITE, NETWORK_CODES | READ_CODES, render_batch, pdfs=True, tool="batch_fetch", core=True,
-           each="results", outputs="results:array counts:object pending:array"),
+           each="results", render_each=render_result, outputs="results:array counts:object pending:array"),
+        Op(verify, Effect.NETWORK, NETWORK_CODES | {Code.INVALID_ARGUMENT}, render_verdicts, each="references",
+           tool="verify_references", render_each=render_verdict, outputs="references:array counts:object "
+           "total:integer next_cursor:string|null warnings:array"),
         Op(info, Effect.READ, READ_CODES, render_info, tool="info", core=True,
            outputs="entry:object|null warnings:array"),
         Op(search, Effect.READ, READ_CODES, render_list, tool="search_local", core=True, each="matches",
-           outputs="matches:array total:integer next_cursor:string|null"),
+           outputs="matches:array total:integer next_cursor:string|null warnings:array"),
         Op(recent, Effect.READ, READ_CODES, render_list, tool="list_recent", each="entries",
            outputs="entries:array total:integer next_cursor:string|null warnings:array"),
+        Op(bibtex_export, Effect.READ, READ_CODES | {Code.NOT_FOUND}, render_export, tool="bibtex_export",
+           tool_only=True, text="text", outputs=EXPORT_OUTPUTS),
+        Op(csl_export, Effect.READ, READ_CODES | {Code.NOT_FOUND}, render_export, tool="csl_export",
+           tool_only=True, text="text", outputs=EXPORT_OUTPUTS),
+        Op(export_bundle, Effect.READ, READ_CODES | {Code.NOT_FOUND}, render_export, tool="export_bundle",
+           tool_only=True, outputs="bibtex:string biblatex:string csl_json:array ris:string count:integer "
+           "missing:array next_cursor:string|null warnings:array"),
+        Op(export, Effect.READ, READ_CODES | {Code.NOT_FOUND}, render_export, files=export_files,
+           outputs=EXPORT_OUTPUTS),
         Op(path, Effect.READ, READ_CODES | {Code.NOT_FOUND}, render_path, tool="paper_pdf_path", outputs="path:string"),
         Op(capabilities, Effect.READ, frozenset(), render_capabilities, tool="capability_profile",
            outputs="oa_enabled:boolean metadata_sources:array tdm_enabled:boolean source_policy:string "
@@ -7741,27 +11607,38 @@ OPERATIONS: Final[Mapping[str, Op]] = {
            outputs="healthy:boolean version:string schema_version:string store:string "
            "store_writable:boolean running:integer queue_depth:integer index:string log:string python:string "
            "checks:array"),
-        Op(add, Effect.WRITE, NETWORK_CODES | READ_CODES | {Code.NOT_FOUND}, render_fetch, pdfs=True,
-           outputs="source:string path:string"),
+        Op(graph, Effect.NETWORK, NETWORK_CODES | READ_CODES | {Code.NOT_FOUND}, render_graph, formats=GRAPH_FORMATS,
+           tool="expand_citation_graph", outputs="nodes:array edges:array truncated:boolean warnings:array"),
+        Op(add, Effect.WRITE, NETWORK_CODES | READ_CODES | {Code.NOT_FOUND}, render_add, pdfs=True, each="results",
+           outputs="source:string path:string results:array counts:object"),
+        Op(pack, Effect.READ, READ_CODES | {Code.NOT_FOUND, Code.CAPABILITY_DENIED}, render_pack,
+           outputs="file:string sha256:string size_bytes:integer counts:object missing:array warnings:array"),
+        Op(unpack, Effect.WRITE, READ_CODES | {Code.CAPABILITY_DENIED}, render_unpack, each="results",
+           render_each=render_result, outputs="file:string sha256:string results:array counts:object"),
         Op(cache, Effect.WRITE, frozenset({Code.STORE_ERROR}), render_fields, outputs="action:string"),
         Op(log, Effect.READ, READ_CODES, render_log, each="events", outputs="path:string"),
         Op(config, Effect.WRITE, frozenset({Code.INVALID_ARGUMENT, Code.STORE_ERROR}), render_settings,
            mends_config=True, outputs="path:string"),
+        Op(tag, Effect.WRITE, READ_CODES | {Code.NOT_FOUND}, render_tags, outputs="tags:array"),
+        Op(reindex, Effect.WRITE, frozenset({Code.STORE_ERROR}), render_reindex, each="problems",
+           outputs="entries:integer problems:array"),
         Op(remove, Effect.WRITE, READ_CODES | {Code.NOT_FOUND}, render_fields, outputs="undo:string"),
         Op(restore, Effect.WRITE, READ_CODES | {Code.NOT_FOUND}, render_fields, outputs="path:string|null"),
         Op(trash, Effect.READ, READ_CODES, render_trash, each="entries", outputs="entries:array"),
         Op(demo, Effect.NETWORK, frozenset(), render_demo, each="steps", outputs="healthy:boolean steps:array"),
     )
 }  # fmt: skip
+#: What the command line has.
+COMMANDS: Final[Mapping[str, Op]] = {name: op for name, op in OPERATIONS.items() if not op.tool_only}
 
 
-def check_arguments(op: Op, given: Mapping[str, Any]) -> dict[str, Any]:
+def check_arguments(op: Op, given: Mapping[str, Any], *, for_tool: bool = False) -> dict[str, Any]:
     """Check and convert the arguments of a call (spec §3, Inputs); leaves defaults to the function's signature.
 
     Numeric strings count as numbers. Raises INVALID_ARGUMENT (schema) naming the field, INVALID_REF for a text that
     can be no identifier.
     """
-    params = {param.name: param for param in op.params()}
+    params = {param.name: param for param in op.params(for_tool=for_tool)}
     for name in given:
         if name not in params:
             raise DoigetError(
@@ -7778,7 +11655,7 @@ def check_value(param: Param, value: Any) -> Any:
     if param.kind == list[str]:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise DoigetError("schema", f"The argument {param.name!r} must be a list of texts.")
-        return value
+        return [_check_text(param._replace(arg=param.arg._replace(max_length=None)), item) for item in value]
     if param.kind is bool:
         if isinstance(value, bool) or str(value).lower() in {"true", "false"}:
             return value is True or str(value).lower() == "true"
@@ -7807,6 +11684,8 @@ def _check_text(param: Param, value: Any) -> str:
     arg = param.arg
     if not isinstance(value, str):
         raise DoigetError("schema", f"The argument {param.name!r} must be a text.")
+    if arg.cli and not value.strip():
+        raise DoigetError("schema", f"The argument {param.name!r} needs the name of a file.")
     if arg.choices and value not in arg.choices:
         raise DoigetError("schema", f"The argument {param.name!r} must be one of: {', '.join(arg.choices)}.")
     if arg is not REF_ARG and arg.max_length is not None and len(value) > arg.max_length:
@@ -7825,10 +11704,10 @@ def exit_status_of(answer: Mapping[str, Any]) -> int:
 
 
 # ############################################################################
-# MARK: 15. MCP server
+# MARK: 22. MCP server
 # ############################################################################
 # The same operations for a model's host, over stdin and stdout.
-# Uses: 1 Errors, 4 Config and disk, 7 HTTP client, 11 Fetch, 12 Operations, 14 Registry.
+# Uses: 1 Errors, 4 Config and disk, 7 HTTP client, 14 Fetch, 19 Operations, 21 Registry.
 # Promises: stdout carries JSON-RPC frames and nothing else; every request that
 # was received is answered, cancelled, or counted out at the end; no line ends
 # the session.
@@ -7850,7 +11729,7 @@ INVALID_PARAMS: Final = -32602
 
 def input_schema(op: Op) -> dict[str, Any]:
     """Render the JSON Schema (2020-12) of an operation's arguments: flat, closed, required first (spec §3)."""
-    params = sorted(op.params(), key=lambda param: not param.required)
+    params = sorted(op.params(for_tool=True), key=lambda param: not param.required)
     return {
         "type": "object",
         "properties": {param.name: _param_schema(param) for param in params},
@@ -7866,14 +11745,15 @@ def _param_schema(param: Param) -> dict[str, Any]:
     sizes = ("minItems", "maxItems") if many else ("minLength", "maxLength")
     limits = {sizes[0]: arg.min_length, sizes[1]: arg.max_length, "minimum": arg.minimum, "maximum": arg.maximum}
     schema |= {name: limit for name, limit in limits.items() if limit is not None}
-    schema |= {"items": {"type": "string"}} if many else {}
-    schema |= {"enum": list(arg.choices)} if arg.choices else {}
+    choices = {"enum": list(arg.choices)} if arg.choices else {}
+    schema |= {"items": {"type": "string", **choices}} if many else choices
     return schema | ({"pattern": arg.pattern} if arg.pattern else {})
 
 
 def output_schema(op: Op) -> dict[str, Any]:
     """Render the answer's schema: top-level names with bare types, only `ok` required, so that failures fit too."""
-    fields = f"ok:boolean ref:string metadata_path:string error:object {op.outputs}".split()
+    named = "ref:string " * any(param.name == "ref" for param in op.params())
+    fields = f"ok:boolean {named}error:object {op.outputs}".split()
     types = {name: kind.split("|") for name, kind in (field.split(":") for field in fields)}
     properties = {name: {"type": kinds[0] if len(kinds) == 1 else kinds} for name, kinds in types.items()}
     return {"type": "object", "properties": properties, "required": ["ok"]}
@@ -7887,17 +11767,14 @@ def describe(op: Op) -> str:
 
 def render_tool(op: Op) -> dict[str, Any]:
     """Render an operation as an MCP tool."""
+    is_read_only, leaves = op.effect is not Effect.WRITE, op.asks or op.effect is not Effect.READ
+    hints = {"readOnlyHint": is_read_only, "destructiveHint": False, "openWorldHint": leaves}
     return {
         "name": f"doiget_{op.tool}",
         "description": describe(op),
         "inputSchema": input_schema(op),
         "outputSchema": output_schema(op),
-        "annotations": {
-            "readOnlyHint": op.effect is not Effect.WRITE,
-            "destructiveHint": False,
-            "idempotentHint": True,
-            "openWorldHint": op.asks or op.effect is not Effect.READ,
-        },
+        "annotations": hints if is_read_only else {**hints, "idempotentHint": True},  # it means nothing for readers
     }
 
 
@@ -7973,7 +11850,7 @@ class McpServer:
     def __init__(self, ctx: Context, tools: Mapping[str, Op]) -> None:
         self.tools = tools
         desk = Desk()
-        self.ctx = replace(ctx, place=desk.place, load=desk.load)
+        self.ctx = replace(ctx, place=desk.place, load=desk.load, max_answer_bytes=MAX_ANSWER_BYTES)
 
     def build(self) -> Any:
         """Make the SDK's server around the handlers."""
@@ -8006,9 +11883,9 @@ class McpServer:
             raise MCPError(code=INVALID_PARAMS, message=f"Unknown tool: {params.name[:100]}")
         answer = await self.run(op, params.arguments or {}, session)
         text = json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace").decode()  # odd bytes of file names
-        answer, content = json.loads(text), [{"type": "text", "text": text}]
+        answer = json.loads(text)
         return CallToolResult.model_validate(
-            {"content": content, "structuredContent": answer, "isError": not answer["ok"]}
+            {"content": text_blocks(op, answer, text), "structuredContent": answer, "isError": not answer["ok"]}
         )
 
     async def run(self, op: Op, given: Mapping[str, Any], session: Any) -> dict[str, Any]:
@@ -8016,7 +11893,7 @@ class McpServer:
         import anyio
 
         try:
-            arguments = check_arguments(op, given)
+            arguments = check_arguments(op, given, for_tool=True)
             check_schema(op, arguments)
             budget_s = BATCH_BUDGET_S if op.each else float(arguments.get("timeout_s") or self.ctx.config.timeout_s)
             ctx = replace(self.ctx, ends=anyio.current_time() + budget_s)
@@ -8025,6 +11902,15 @@ class McpServer:
             return answer_of_error(error, asked_ref(given))
         except Exception as error:  # noqa: BLE001 - a bug in an operation must not end the session
             return answer_of_error(as_bug(error), asked_ref(given))
+
+
+def text_blocks(op: Op, answer: Mapping[str, Any], text: str) -> list[dict[str, str]]:
+    """Render what a host without structuredContent shows: the answer, or an artefact, then what that cannot say."""
+    texts = [text]
+    if op.text and answer["ok"]:
+        rest = {name: answer[name] for name in ("missing", "next_cursor", "warnings") if answer.get(name)}
+        texts = [answer[op.text], *([json.dumps(rest, ensure_ascii=False)] if rest else [])]
+    return [{"type": "text", "text": block} for block in texts]
 
 
 def check_schema(op: Op, arguments: Mapping[str, Any]) -> None:
@@ -8236,11 +12122,11 @@ def serve_session(wire: Wire, ctx: Context, tools: Mapping[str, Op]) -> int:
 
 
 # ############################################################################
-# MARK: 16. Command line
+# MARK: 23. Command line
 # ############################################################################
 # Words in, answers out: global flags, one parser per operation, the one door
 # to stdout, exit statuses.
-# Uses: 1, 2, 4, 11, 12, 14, 15.
+# Uses: 1, 2, 4, 13, 14, 19, 21, 22.
 # Promises: artefacts always print, also into a pipe; under --json every
 # outcome is one JSON object; no traceback reaches a user.
 
@@ -8251,11 +12137,12 @@ GLOBAL_FLAGS: Final[Mapping[str, str]] = {
     "--quiet": "no progress, no warnings on stderr",
     "--no-cache": "ask the sources anew and remember nothing",
     "--store": "folder of the store, instead of the configured one",
-    "--to": "also copy the fetched PDF into this folder",
+    "--to": "also copy the fetched PDF into this folder, or write the export there",
 }
 VALUE_FLAGS: Final = ("--store", "--to")
-UNREAD_SUFFIXES: Final = (".bib", ".ris", ".json")
-LIST_SUFFIXES: Final = (".txt", ".text", ".md", ".lst", ".csv", ".tsv")
+LIST_SUFFIXES: Final = (
+    ".bib", ".bibtex", ".ris", ".nbib", ".json", ".jsonl", ".txt", ".text", ".md", ".lst", ".csv", ".tsv",
+)  # fmt: skip
 
 
 class Terminated(SystemExit):
@@ -8451,7 +12338,7 @@ def _run_words(flags: dict[str, Any], rest: list[str]) -> int:
     own = OWN_COMMANDS.get(rest[0])
     if own is not None:
         return own(console, flags, rest[1:])
-    op = OPERATIONS.get(rest[0])
+    op = COMMANDS.get(rest[0])
     if op is None:
         raise DoigetError(
             "schema", f"There is no command {rest[0][:60]!r}.", hint="`doiget --help` lists the commands."
@@ -8471,9 +12358,9 @@ def version_facts() -> dict[str, Any]:
 
 def render_help() -> str:
     """Render the overview of commands and global flags."""
-    width = max(map(len, (*OPERATIONS, *GLOBAL_FLAGS)))
+    width = max(map(len, (*COMMANDS, *GLOBAL_FLAGS)))
     own = {name: (run.__doc__ or "").splitlines()[0] for name, run in OWN_COMMANDS.items()}
-    about = {op.name: op.explanation.splitlines()[0] for op in OPERATIONS.values()} | own
+    about = {op.name: op.explanation.splitlines()[0] for op in COMMANDS.values()} | own
     commands = [f"  {name:{width}}  {text}" for name, text in about.items()]
     flags = [f"  {name:{width}}  {text}" for name, text in GLOBAL_FLAGS.items()]
     head = ["usage: doiget COMMAND [ARGUMENTS] [FLAGS]", "", (__doc__ or "").strip().splitlines()[0], "", "commands:"]
@@ -8521,8 +12408,11 @@ def add_argument(parser: Any, param: Param) -> None:
     flag = f"--{param.name.replace('_', '-')}"
     if param.kind is bool:
         how["action"] = "store_true"
-    if not param.keyword:
-        how["nargs"] = "+" if param.arg.many or param.arg.words else None if param.required else "?"
+    if param.kind == list[str] and not param.arg.many:
+        how |= {"nargs": "+", "action": "extend"} if param.keyword else {"nargs": "*"}
+    elif not param.keyword:
+        several = "+" if param.required else "*"
+        how["nargs"] = several if param.arg.many or param.arg.words else None if param.required else "?"
     else:
         how["dest"] = param.name
     parser.add_argument(flag if param.keyword else param.name, default=None, **how)
@@ -8532,20 +12422,17 @@ def _run_operation(console: Console, op: Op, flags: Mapping[str, Any], words: Se
     given = {
         name: value
         for name, value in vars(build_parser(op).parse_args(words)).items()
-        if value is not None and value is not False
+        if value not in (None, False, [])
     }
-    for param in op.params():
-        if param.arg.many:
-            given[param.name] = expand_words(given[param.name])
-        if param.arg.words:
-            given[param.name] = " ".join(given[param.name])
+    warnings = read_inputs(op, given)
     arguments = check_arguments(op, {**op.cli_defaults, **given})
-    if flags.get("to") and not op.pdfs:
-        raise DoigetError("schema", f"--to goes with commands that fetch; {op.name} does not.")
+    form = arguments.pop("format", "") if op.formats else ""
+    if flags.get("to") and not (op.pdfs or op.files):
+        raise DoigetError("schema", f"--to goes with commands that fetch or export; {op.name} does not.")
     config = _config_for(op, flags)
     for warning in config.warnings:
         console.note(f"doiget: {warning}")
-    ctx = open_context(config, cache=not flags.get("no_cache"))
+    ctx = open_context(config, cache=not flags.get("no_cache"), trace=not op.mends_config)
     ctx.emit = _emitter(console, op)
     if console.has_watcher():
         ctx.progress = console.progress if op.each else None
@@ -8555,9 +12442,13 @@ def _run_operation(console: Console, op: Op, flags: Mapping[str, Any], words: Se
     except DoigetError as error:
         error.extra["ref"] = error.extra.get("ref") or asked_ref(arguments)
         raise
-    if flags.get("to"):
+    if flags.get("to") and op.files:
+        answer["written"] = write_texts(op.files(answer), Path(flags["to"]))
+    elif flags.get("to"):
         copy_pdfs(answer, Path(flags["to"]))
-    _show(console, op, answer)
+    if warnings:
+        answer["warnings"] = [*warnings, *answer.get("warnings", [])]
+    _show(console, replace(op, render=op.formats.get(form, op.render)), answer)
     return exit_status_of(answer)
 
 
@@ -8597,28 +12488,27 @@ def _call(op: Op, ctx: Context, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def _emitter(console: Console, op: Op) -> Callable[[dict[str, Any]], None] | None:
     """Choose how results of a batch are shown as they come: lines of JSON, or lines for a person."""
-    if not op.each:
+    render = op.render_each
+    if render is None or (console.is_json and not console.is_lines):
         return None
     if console.is_lines:
         return console.json
-    if console.is_json:
-        return None
-    return lambda result: console.out(render_result(result)) if result["ok"] else console.err(render_result(result))
+    return lambda item: console.out(render(item)) if item.get("ok", True) else console.err(render(item))
 
 
 def _show(console: Console, op: Op, answer: dict[str, Any]) -> None:
     """Print an answer in the form the flags ask for; warnings go to stderr."""
-    if console.is_lines and op.each and op.each in answer:
-        if op.each != "results":  # results of a batch were printed as they came
-            for item in answer[op.each]:
-                console.json(item)
-        return
-    if console.is_json:
+    has_lines = console.is_lines and op.each in answer
+    if console.is_json and not has_lines:
         console.json(answer)
         return
     for warning in answer.get("warnings") or []:
         console.note(f"note: {warning}")
-    console.out(op.render(answer))
+    if not has_lines:
+        console.out(op.render(answer))
+    elif op.render_each is None:  # else they were printed as they came
+        for item in answer[op.each]:
+            console.json(item)
 
 
 def copy_pdfs(answer: Mapping[str, Any], folder: Path) -> None:
@@ -8630,45 +12520,62 @@ def copy_pdfs(answer: Mapping[str, Any], folder: Path) -> None:
             copy_file(source, folder / source.name)
 
 
-def expand_words(words: Sequence[str]) -> list[str]:
-    """Turn a batch's words into refs: existing list files and `-` are read, everything else is a ref itself."""
+def write_texts(texts: Mapping[str, str], folder: Path) -> list[str]:
+    """Write texts into a folder by their names; returns the paths. Raises STORE_ERROR."""
+    make_folder(folder, 0o755)
+    for name, text in texts.items():
+        write_atomic(folder / name, text.encode("utf-8", "replace"), 0o644)
+    return [str(folder / name) for name in texts]
+
+
+def read_inputs(op: Op, given: dict[str, Any]) -> tuple[str, ...]:
+    """Put in their place what words stand for: lists, the text of a file, one text; returns warnings about lists."""
+    warnings: tuple[str, ...] = ()
+    for param in op.params():
+        if param.name not in given:
+            continue
+        if param.arg.many:
+            given[param.name], warnings = read_words(given[param.name])
+        elif param.arg.file:
+            given[param.name] = load_text(given[param.name], param.arg.max_length or MAX_BIBLIOGRAPHY_BYTES)
+        elif param.arg.words:
+            given[param.name] = " ".join(given[param.name])
+    return warnings
+
+
+def read_words(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """Turn words into refs: lists and `-` are read, everything else is a ref itself; returns them and warnings."""
     refs: list[str] = []
+    warnings: tuple[str, ...] = ()
     for word in words:
-        if word == "-":
-            refs += parse_list(sys.stdin.buffer.read() if sys.stdin is not None else b"")
-        elif word.lower().endswith(UNREAD_SUFFIXES) and Path(word).is_file():
-            hint = "Export the list as plain text, one identifier a line."
-            raise DoigetError("schema", f"Lists of this kind are not read yet: {word}", hint=hint)
-        elif word.lower().endswith(LIST_SUFFIXES) and Path(word).is_file():
-            refs += parse_list(Path(word).read_bytes())
+        if word == "-" or is_list(word):
+            listed = parse_bibliography(load_text(word, MAX_BIBLIOGRAPHY_BYTES))
+            refs += map(Listed, listed.references)
+            warnings += listed.warnings
         else:
             refs.append(word)
     if not refs:
-        raise DoigetError("schema", "There is nothing to fetch: the list holds no line.")
-    return refs
+        raise DoigetError("schema", "The list holds no reference.")
+    return refs, warnings
 
 
-def parse_list(data: bytes) -> list[str]:
-    """Read a plain list, one or more ids a line, in prose or bare; a line without any is kept to be reported."""
-    encoding = "utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8-sig"
+def is_list(word: str) -> bool:
+    """Say whether a word names a list to read; raises INVALID_ARGUMENT (schema) where that list is not there."""
+    has_suffix = word.lower().endswith(LIST_SUFFIXES)
     try:
-        text = data.decode(encoding)
-    except UnicodeDecodeError:
-        text = data.decode("latin-1")
-    refs: list[str] = []
-    for line in map(str.strip, text.splitlines()):
-        if not line or line.startswith("#"):
-            continue
-        refs += _refs_of_line(line)
-    return refs
-
-
-def _refs_of_line(line: str) -> list[str]:
-    try:
-        found = find_refs(line)
-        return [str(ref) for ref in found] if found else [str(parse_ref(line))]
+        parse_ref(word)
     except DoigetError:
-        return [line]
+        if has_suffix and not re.search(r"\s|//", word) and not is_file(word):
+            raise DoigetError("schema", f"There is no file {word}.") from None
+        return is_file(word)
+    return has_suffix and is_file(word)
+
+
+def is_file(word: str) -> bool:
+    """Say whether a word names a file, or a pipe such as `<(command)` makes."""
+    with contextlib.suppress(OSError, ValueError):  # a long text is no name of a file
+        return Path(word).is_file() or Path(word).is_fifo()
+    return False
 
 
 # ---- Commands that are no operations ----
@@ -8685,8 +12592,10 @@ def run_serve(console: Console, flags: Mapping[str, Any], words: Sequence[str]) 
     wire = Wire(error_log())  # before anything heavy is imported: what that prints must not reach the protocol
     boot = sys.modules.get("_doiget_boot")
     if boot is not None and not boot.NATIVE:
-        hint = "Set DOIGET_PYZ_ROOT to a folder that programs may run from."
-        raise DoigetError("not_writable", f"serve needs the unpacked file: {boot.WHY}.", hint=hint)
+        root = "Set DOIGET_PYZ_ROOT to a folder that programs may run from."
+        python = "Start it with a Python that this file was built for, or take the file for all of them."
+        hint = root if boot.has_native_code() else python
+        raise DoigetError("not_writable", f"serve needs native code: {boot.WHY}.", hint=hint)
     config = load_config(_config_arguments(flags))
     wire.log = error_log(config)
     for warning in config.warnings:
@@ -8754,10 +12663,27 @@ def render_mcp_config(host: str, environment: Mapping[str, str]) -> str:
     return json.dumps({"mcpServers": {"doiget": entry}}, indent=2, ensure_ascii=False)
 
 
+def show_sbom(console: Console, _flags: Mapping[str, Any], words: Sequence[str]) -> int:
+    """Print the bill of materials (CycloneDX JSON) of what is inside the file."""
+    import pkgutil
+
+    new_parser("sbom", show_sbom.__doc__).parse_args(words)
+    try:
+        bill = pkgutil.get_data("doiget", "doiget_sbom.json") or b""
+    except OSError:
+        hint = "Ask the built file: `python3 doiget.pyz sbom`."
+        raise DoigetError(
+            "schema", "The bill of materials is in doiget.pyz; this is run from source.", hint=hint
+        ) from None
+    console.out(bill.decode().strip())
+    return 0
+
+
 OWN_COMMANDS: Final[Mapping[str, Callable[[Console, Mapping[str, Any], Sequence[str]], int]]] = {
     "serve": run_serve,
     "tools": show_tools,
     "mcp-config": show_mcp_config,
+    "sbom": show_sbom,
 }
 
 

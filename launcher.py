@@ -72,6 +72,15 @@ def platform_tag():
     return "%s_%s" % ("macosx" if sys.platform == "darwin" else sys.platform, os.uname().machine)
 
 
+def refuse_younger_file():
+    # type: () -> None
+    oldest = min(int(tag[3:].rstrip("t")) for tag in BUILD["pythons"].split() if tag.startswith("cp3"))
+    if sys.version_info[1] < oldest:  # it lacks what older Pythons need, tomli for one
+        text = "this doiget.pyz was built for Python 3.%d or newer, this is 3.%d (%s)\n"
+        sys.stderr.write(text % (oldest, sys.version_info[1], sys.executable or "unknown path"))
+        sys.exit(2)
+
+
 def has_native_code():
     # type: () -> bool
     return python_tag() in BUILD["pythons"].split() and platform_tag() in BUILD["platforms"].split()
@@ -263,7 +272,11 @@ def explain():
 def put_first(bundle):
     # type: (str) -> None
     # SECURITY: before PYTHONPATH, so nothing there shadows the bundle. No site.addsitedir: no .pth line is executed.
-    sys.path[:] = [bundle] + [path for path in sys.path if os.path.abspath(path) != PYZ]
+    # What this Python has installed stays out, too: libraries pick up extras where they find them, untested and slow.
+    installed = ("site-packages", "dist-packages")
+    others = [path for path in sys.path if os.path.basename(path) not in installed and os.path.abspath(path) != PYZ]
+    sys.path[:] = others
+    sys.path.insert(0, bundle)
     if os.name == "nt" and FOLDER is not None:  # what pywin32.pth would have done
         sys.path[1:1] = [os.path.join(bundle, "win32"), os.path.join(bundle, "win32", "lib")]
         getattr(os, "add_dll_directory")(os.path.join(bundle, "pywin32_system32"))
@@ -282,6 +295,7 @@ def load_rest():
 
 def main():
     # type: () -> None
+    refuse_younger_file()
     choose()
     explain()
     put_first(FOLDER or os.path.join(PYZ, "site-packages"))
@@ -310,7 +324,8 @@ def make(source, root):
         else:
             unpack(folder)
         mark_used(folder)
-        prove_loadable(folder)
+        if has_native_code():
+            prove_loadable(folder)
         tidy(root, folder)
     finally:
         os.umask(mask)

@@ -352,6 +352,29 @@ def test_what_stands_beside(pyz: Path, archive: zipfile.ZipFile) -> None:
     assert manifest["server"]["mcp_config"]["args"] == ["${__dirname}/doiget.pyz", "serve"]
     assert manifest["server"]["mcp_config"]["platform_overrides"]["win32"]["command"] == "py"
     assert manifest["version"] == build_zipapp.version()
+    assert manifest["compatibility"]["platforms"] == [sys.platform]
+
+
+def test_a_bundle_is_offered_where_its_native_code_runs() -> None:
+    targets = build_zipapp.cross_targets(["macos", "windows", "linux-x86_64", "linux-aarch64"])
+    manifest = build_zipapp.mcpb_manifest(targets)
+    assert manifest["compatibility"]["platforms"] == ["darwin", "linux", "win32"]
+
+
+@pytest.mark.long
+def test_the_official_validator_accepts_the_bundle(pyz: Path, tmp_path: Path) -> None:
+    """Needs node, npm and a registry; skipped without."""
+    npx = shutil.which("npx") or pytest.skip("no npx here")
+    front = [npx, "--yes", "@anthropic-ai/mcpb@2"]
+    if subprocess.run([*front, "--version"], capture_output=True, check=False).returncode:
+        pytest.skip("the validator cannot be installed here")
+    bundle_file = pyz.with_name("doiget.mcpb")
+    with zipfile.ZipFile(bundle_file) as archive:
+        archive.extract("manifest.json", tmp_path)
+    for command in (["validate", tmp_path / "manifest.json"], ["info", bundle_file]):
+        done = subprocess.run([*front, *command], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "error" not in (done.stdout + done.stderr).lower()
 
 
 def test_the_bill_of_materials_is_valid_and_complete(archive: zipfile.ZipFile) -> None:
@@ -397,6 +420,7 @@ def test_the_default_file_is_the_same_from_each_python_and_runs_on_each(tmp_path
     pythons = supported_pythons()
     trees = [copy_of_the_tree(tmp_path / str(number)) for number in range(len(pythons))]
     assert len({build(tree, python=python) for tree, python in zip(trees, pythons, strict=True)}) == 1
+    assert (trees[0] / "doiget.pyz").stat().st_size < 22e6
     for python in pythons:
         done = subprocess.run([python, trees[0] / "doiget.pyz", "--version"], capture_output=True, check=False)
         assert (done.returncode, done.stderr) == (0, b""), python

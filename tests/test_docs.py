@@ -42,7 +42,7 @@ def settings_table() -> str:
     rows = [
         (
             f"`{s.key}`",
-            f"`{s.env}`",
+            f"`{s.env}`" if s.env else "",
             s.kind + (f": {', '.join(s.choices)}" if s.choices else ""),
             s.default or "",
             s.help,
@@ -70,7 +70,7 @@ def hosts_table() -> str:
 
 def commands_text() -> str:
     parts = []
-    for op in doiget.OPERATIONS.values():
+    for op in doiget.COMMANDS.values():
         parts.append(f"### {op.name}\n\n{op.explanation}\n".replace("\n    ", "\n"))
         rows = [
             (
@@ -87,6 +87,11 @@ def flags_table() -> str:
     return table(("flag", "meaning"), [(f"`{name}`", text) for name, text in doiget.GLOBAL_FLAGS.items()])
 
 
+def types_table() -> str:
+    rows = [(f"`{name}`", *(f"`{word}`" for word in words)) for name, words in doiget.EXPORT_TYPES.items()]
+    return table(("type of a record", "BibTeX", "BibLaTeX", "CSL", "RIS"), rows)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "errors": errors_table,
     "settings": settings_table,
@@ -95,6 +100,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "commands": commands_text,
     "flags": flags_table,
     "tools": doiget.render_tool_reference,
+    "types": types_table,
 }
 PLACES = [
     ("ERRORS.md", "errors"),
@@ -104,6 +110,7 @@ PLACES = [
     ("MCP_TOOLS.md", "tools"),
     ("CLI.md", "flags"),
     ("CLI.md", "commands"),
+    ("EXPORTS.md", "types"),
 ]
 
 

@@ -480,10 +480,31 @@ def test_the_stamp_is_renewed_once_a_day(machine: Machine) -> None:
 
 
 def test_a_file_for_another_python_still_runs_what_is_pure(machine: Machine) -> None:
-    write_pyz(machine.pyz, pythons="cp399")
+    older = f"cp3{sys.version_info[1] - 1}"
+    write_pyz(machine.pyz, pythons=older)
     facts = machine.facts(lines=1)
     assert (facts["source"], facts["native"]) == ("cache", False)
-    assert "cp399" in facts["why"]
+    assert older in facts["why"]
+
+
+def test_native_code_that_this_python_does_not_want_need_not_load(machine: Machine) -> None:
+    write_pyz(machine.pyz, f"cp3{sys.version_info[1] - 1}", {f"_native/{TAG}/stable.abi3.so": b"no library"})
+    assert machine.facts(lines=1)["source"] == "cache"
+
+
+def test_a_file_for_newer_pythons_only_gets_one_line(machine: Machine) -> None:
+    write_pyz(machine.pyz, pythons="cp399 cp398t")
+    done = machine.start()
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("this doiget.pyz was built for Python 3.98 or newer, this is 3.")
+    assert not machine.cache.exists()
+
+
+def test_what_this_python_has_installed_stays_out(machine: Machine) -> None:
+    """Libraries use extras where they find them; a stray one must neither break nor slow this file."""
+    path = machine.facts()["path"]
+    assert not [entry for entry in path if Path(entry).name in {"site-packages", "dist-packages"}]
+    assert len(path) > 2
 
 
 @pytest.mark.parametrize("version", [(2, 7), (3, 6), (3, 9)])

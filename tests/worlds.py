@@ -178,6 +178,13 @@ def overlap(query: str, text: str) -> float:
     return sum(word in there for word in wanted) / len(wanted) if wanted else 0.0
 
 
+def has_phrase(query: str, text: str) -> bool:
+    """Whether a text holds one of the quoted phrases joined by OR, or (without quotes) all of the words."""
+    phrases = re.findall(r'"([^"]*)"', query)
+    there = f" {' '.join(words_of(text))} "
+    return any(f" {' '.join(words_of(p))} " in there for p in phrases) if phrases else overlap(query, text) == 1
+
+
 SEARCHED = re.compile(r"title|author|creator|issued|year|abstract|description", re.IGNORECASE)
 
 
@@ -749,6 +756,8 @@ class DataCite:
     def _searched(self, text: str, works: list[Json]) -> list[Json]:
         if dois := re.findall(r'"(10\.[^"]+)"', text):
             return [work for work in works if work["doi"] in {doi.lower() for doi in dois}]
+        if text.startswith("titles.title:"):
+            return [work for work in works if has_phrase(text, work["titles"][0]["title"])]
         return [work for _, work in ranked(text, works)] if text else works
 
     def _csl(self, request: Request) -> Answer:
@@ -1097,6 +1106,7 @@ OPENALEX_PARAMETERS = {
 }
 
 
+OPENALEX_SORTS = {"cited_by_count", "publication_date", "publication_year", "relevance_score", "display_name"}
 OPENALEX_FIELDS = set(openalex_work("10.1/x")) | {
     "apc_list",
     "apc_paid",
@@ -1199,6 +1209,11 @@ class OpenAlex:
             return self._failure(str(exc))
         if text := query.get("search") or query.get("search.semantic"):
             works = [work | {"relevance_score": round(1000 * score, 3)} for score, work in ranked(text, works)]
+        for rule in reversed([rule for rule in query.get("sort", "").split(",") if rule]):
+            name, _, order = rule.partition(":")
+            if name not in OPENALEX_SORTS:
+                return self._failure(f"{name} is not a valid sort field.")
+            works = sorted(works, key=lambda work: work.get(name) or 0, reverse=order == "desc")
         shown = [self._shortened(work) for work in works[size * (page - 1) : size * page]]
         meta = {"count": len(works), "db_response_time_ms": 20, "page": page, "per_page": size, "groups_count": None}
         return self._selected(shown, request, lambda items: {"meta": meta, "results": items, "group_by": []})
@@ -1243,8 +1258,8 @@ class OpenAlex:
             "publication_year": lambda: _year_passes(work["publication_year"], values),
             "from_publication_date": lambda: work["publication_date"] >= value,
             "to_publication_date": lambda: work["publication_date"] <= value,
-            "title.search": lambda: overlap(value, work["title"] or "") == 1,
-            "display_name.search": lambda: overlap(value, work["title"] or "") == 1,
+            "title.search": lambda: has_phrase(value, work["title"] or ""),
+            "display_name.search": lambda: has_phrase(value, work["title"] or ""),
             "default.search": lambda: overlap(value, bibliographic(work)) == 1,
             "title_and_abstract.search": lambda: overlap(value, bibliographic(work)) == 1,
         }
@@ -1266,6 +1281,45 @@ def _year_passes(year: int, rules: list[str]) -> bool:
         if passes:
             return True
     return False
+
+
+class OpenCitations:
+    """api.opencitations.net/index/v2: references and citations of one work, and their counts."""
+
+    def __init__(self, net: FakeInternet) -> None:
+        self.links: list[tuple[str, str, str]] = []  # (citing, cited, date of the citing), ids joined by spaces
+        net.route("api.opencitations.net", None, self.answer)
+
+    def add(self, citing: str, cited: str, creation: str = "2020-03") -> None:
+        """One citation; an end is a DOI, or several identifiers as the index writes them (`doi:… pmid:…`)."""
+        self.links.append((self._ids(citing), self._ids(cited), creation))
+
+    def _ids(self, end: str) -> str:
+        return f"omid:br/06{short_code(end)} doi:{end.lower()}" if end.startswith("10.") else end
+
+    def answer(self, request: Request) -> Answer:
+        match = re.fullmatch(
+            r"/index/v2/(references|citations|citation-count|reference-count)/(.+)", request.decoded_path
+        )
+        if match is None:
+            return html("<h1>Not Found</h1>", 404)
+        verb, name = match.groups()  # a bare DOI is nothing here
+        here, there = (0, 1) if verb.startswith("reference") else (1, 0)
+        rows = [link for link in self.links if name.lower() in link[here].split() and link[there]]
+        if verb.endswith("count"):
+            return [{"count": str(len(rows))}]
+        return [
+            {
+                "oci": f"06{short_code(citing)}-06{short_code(cited)}",
+                "citing": citing,
+                "cited": cited,
+                "creation": creation,
+                "timespan": "P1Y",
+                "journal_sc": "no",
+                "author_sc": "no",
+            }
+            for citing, cited, creation in rows
+        ]
 
 
 class Unpaywall:
@@ -2044,6 +2098,7 @@ class World:
         self.datacite = DataCite(net, self.doi_org)
         self.arxiv = Arxiv(net)
         self.openalex = OpenAlex(net)
+        self.opencitations = OpenCitations(net)
         self.unpaywall = Unpaywall(net)
         self.europepmc = EuropePmc(net)
         self.ncbi = Ncbi(net)
@@ -2120,6 +2175,15 @@ class World:
         self.openalex.add(doi, **{name: fields[name] for name in ("title", "authors", "date") if name in fields})
         return self.crossref.add(doi, **fields)
 
+    def citing_work(self, doi: str, cites: Iterable[str] = (), *, cited_by: int = 3, **fields: Any) -> str:
+        """A work with its references (DOIs) at Crossref and OpenAlex; returns its W id there."""
+        cites = list(cites)
+        known = {name: fields[name] for name in ("title", "date") if name in fields}
+        self.crossref.add(doi, references=cites, **fields)
+        ids = [f"W{2_000_000_000 + short_code(cited)}" for cited in cites]
+        work = self.openalex.add(doi, references=ids, cited_by_count=cited_by, **known)
+        return str(work["id"].rpartition("/")[2])
+
     def arxiv_paper(self, arxiv_id: str, *, in_openalex: bool = True, **fields: Any) -> ArxivPaper:
         """An arXiv paper with its DataCite DOI and, hidden among the xpac works, its OpenAlex record."""
         paper = self.arxiv.add(arxiv_id, **fields)
@@ -2144,9 +2208,8 @@ class World:
                 repository=True,
                 name="arXiv (Cornell University)",
             )
-            self.openalex.add(
-                doi, title=paper.title, authors=paper.authors, locations=[place], xpac=True, type="preprint"
-            )
+            about: Json = {"title": paper.title, "authors": paper.authors, "date": paper.published[:10]}
+            self.openalex.add(doi, **about, locations=[place], xpac=True, type="preprint")
         return paper
 
     def pubmed_paper(
