@@ -47,6 +47,7 @@ import re
 import signal
 import stat
 import sys
+import threading
 import time
 import urllib.parse
 from collections import deque
@@ -5818,7 +5819,7 @@ _WORD_FIELDS: Final = table(
     "title author=people authors=people tag=tags tags venue journal=venue abstract type=kind "
     "doi=names ref=names arxiv=names pmid=names pmcid=names isbn=names citekey=names key=names"
 )
-_CHOICES: Final = {"has": ("nopdf", "pdf"), "retracted": ("no", "yes")}  # the column's 0 and 1
+_FLAGS: Final = {"has": ("pdf", "pdf", "nopdf"), "retracted": ("retracted", "yes", "no")}  # column, value for 1, else
 # `RETRACTED: Title of a paper` is a pasted title, `author: Smith` a field.
 _ITEM: Final = (
     rf"(?i)(?P<minus>(?<!\S)-)?(?:(?P<field>{'|'.join(_WORD_FIELDS)}|year(?=:\s*[\d.])|(?:year|has|retracted)(?=:\S|:$)):\s*)?"
@@ -5880,12 +5881,17 @@ class Query(NamedTuple):
         return next((number for number, fit in enumerate(fits) if fit), None)
 
     def fts(self) -> list[str]:
-        """Render what FTS5 is to match: in each tier, less what is in a better one, then in all; [] without words."""
-        sets = [" AND ".join(term.fts(tier) for term in self.wanted) for tier in (*_TIERS, _TIERS[-1])]
-        others = [[], *([better] for better in sets[:-2]), []]
+        """Render what FTS5 is to match: in each tier, less what is in a better one, and last in all of them.
+
+        Without wanted words, render what must not match.
+        """
         never = [term.fts(_TIERS[-1]) for term in self.unwanted]
-        pairs = [(some, " OR ".join((*better, *never))) for some, better in zip(sets, others, strict=True)]
-        return [f"({some}) NOT ({other})" if other else some for some, other in pairs] if self.wanted else []
+        if not self.wanted:
+            return [" OR ".join(never)] if never else []
+        sets = [" AND ".join(term.fts(tier) for term in self.wanted) for tier in (*_TIERS, _TIERS[-1])]
+        better = [[], *([some] for some in sets[:-2]), []]
+        rest = [" OR ".join((*others, *never)) for others in better]
+        return [f"({some}) NOT ({other})" if other else some for some, other in zip(sets, rest, strict=True)]
 
 
 def parse_query(text: str) -> Query:
@@ -5908,7 +5914,7 @@ def parse_query(text: str) -> Query:
 def _terms(field: str, value: str, *, is_phrase: bool, is_negated: bool) -> Iterator[Term]:
     """Read an identifier, words, or nothing."""
     column = _WORD_FIELDS.get(field, "")
-    if column in {"", "names"} and not value.isalnum():
+    if column in {"", "names"} and not value.isalnum() and " " not in value:
         with suppress(DoigetError):
             yield Term(fold_words(parse_ref(value).id), "names", is_whole=False, is_negated=is_negated)
             return
@@ -5918,10 +5924,11 @@ def _terms(field: str, value: str, *, is_phrase: bool, is_negated: bool) -> Iter
 
 
 def _span(field: str, value: str, *, is_negated: bool) -> Span:
-    if choices := _CHOICES.get(field):
-        if value not in choices:
-            raise DoigetError("bad_query", f"{field}: takes {' or '.join(choices)}.")
-        return Span({"has": "pdf"}.get(field, field), choices.index(value), choices.index(value), is_negated)
+    if field in _FLAGS:
+        column, *values = _FLAGS[field]
+        if value not in values:
+            raise DoigetError("bad_query", f"{field}: takes {' or '.join(values)}.")
+        return Span(column, 1, 1, is_negated is (value == values[0]))
     match = re.fullmatch(r"(?=.*\d)(\d{4})?(\.\.+|[-\u2013\u2026]|$)(\d{4})?", value)
     if match is None:
         raise DoigetError("bad_query", "year: takes a year or a range, such as 2019, 2019..2021, 2019.. or ..2021.")
@@ -5943,8 +5950,7 @@ class IndexRow(NamedTuple):
     problem: str | None  # why the record cannot be used; then nothing of it is found
     year: int | None = None
     retracted: int = 0
-    has_file: int = 0  # the record names a PDF
-    pdf: int = 0  # and it is there
+    pdf: int | None = None  # whether it is there, if the record names one
     texts: tuple[str, ...] = ("",) * len(_COLUMNS)
 
 
@@ -5974,8 +5980,7 @@ def load_index_row(store: Store, key: str) -> IndexRow | None:
         None,
         int(date[:4]) if date else None,
         int(str(as_dict(work.get("retraction")).get("status")) in RETRACTION_STATUSES[:4]),
-        int(file is not None),
-        int(file is not None and is_regular_file(store.pdf_path(key))),
+        int(is_regular_file(store.pdf_path(key))) if file else None,
         texts,
     )
 
@@ -6011,24 +6016,30 @@ def _stamp_of(found: os.stat_result, now_ns: int) -> int:
 # ---- The index ----
 
 _LISTED: Final = ", ".join(_COLUMNS)
+_PRAGMAS: Final = """
+PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;
+PRAGMA cache_size = -65536; PRAGMA cache_spill = OFF"""
 _SCHEMA: Final = f"""
+BEGIN IMMEDIATE;
 DROP TABLE IF EXISTS words; DROP TABLE IF EXISTS state; DROP TABLE IF EXISTS entry; DROP TABLE IF EXISTS doc;
 CREATE TABLE state (mtime_ns INTEGER, checked_at REAL, pdfs_ns INTEGER);
 INSERT INTO state VALUES (-1, 0, -1);
 CREATE TABLE entry (id INTEGER PRIMARY KEY, key TEXT, stamp INTEGER, citekey TEXT COLLATE NOCASE, added_at TEXT,
-  problem TEXT, year INTEGER, retracted INTEGER, has_file INTEGER, pdf INTEGER);
+  problem TEXT, year INTEGER, retracted INTEGER, pdf INTEGER);
 CREATE INDEX by_key ON entry (key, stamp);
 CREATE INDEX by_citekey ON entry (citekey, key, problem);
 CREATE INDEX by_time ON entry (added_at, key) WHERE problem IS NULL;
 CREATE TABLE doc (id INTEGER PRIMARY KEY, {_LISTED});
 CREATE VIRTUAL TABLE words USING fts5({_LISTED}, content=doc, content_rowid=id, tokenize=ascii, columnsize=0);
 INSERT INTO words (words, rank) VALUES ('hashsize', 33554432);
-PRAGMA user_version = {INDEX_VERSION}"""  # noqa: S608 - made of constants
+PRAGMA user_version = {INDEX_VERSION};
+COMMIT"""  # noqa: S608 - made of constants
 _FORGET: Final = f"""
 INSERT INTO words (words, rowid, {_LISTED}) SELECT 'delete', doc.* FROM doc JOIN entry USING (id) WHERE key = ?;
 DELETE FROM doc WHERE id IN (SELECT id FROM entry WHERE key = ?);
 DELETE FROM entry WHERE key = ?"""  # noqa: S608 - made of constants
 _LEARN: Final = f"INSERT INTO words (rowid, {_LISTED}) SELECT * FROM doc WHERE id = ?"  # noqa: S608 - made of constants
+_ODD: Final = (ValueError, TypeError, LookupError)  # what else comes of a damaged file
 _NO_SQLITE: Final = "This Python has no sqlite3: every search reads all records."
 _NEWEST: Final = (
     "SELECT added_at, key FROM entry WHERE problem IS NULL AND (added_at, key) < (?, ?) "
@@ -6045,6 +6056,17 @@ class Hits(NamedTuple):
     has_more: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Citekeys:
+    """The citekeys in use, and some others, to ask for one (in small letters) with `in`."""
+
+    index: Index
+    others: Container[str]
+
+    def __contains__(self, citekey: object) -> bool:
+        return citekey in self.others or self.index.has_citekey(citekey)
+
+
 class Index:
     """What can be asked of all entries at once; it refreshes itself before every answer (spec §7)."""
 
@@ -6055,6 +6077,7 @@ class Index:
         self._db: Any = None  # a connection
         self._mode = "file"  # then memory, then scan: without a database
         self._is_mended = False
+        self._turn = threading.RLock()  # one thread of a server at a time
 
     @property
     def path(self) -> Path:
@@ -6114,15 +6137,17 @@ class Index:
 
     def taken(self, others: Container[str]) -> Container[str] | None:
         """Return what tells of a citekey (in small letters) whether it is in use or among others; None as above."""
+        return self._ask(lambda db: Citekeys(self, others) if db else None, at_most=SMALL_STORE)
 
-        class Taken:
-            def __init__(self, db: Any) -> None:
-                self.db = db
+    def has_citekey(self, citekey: object) -> bool:
+        """Say whether a record has a citekey, given in small letters."""
 
-            def __contains__(self, citekey: object) -> bool:
-                return citekey in others or bool(_one(self.db, "SELECT 1 FROM entry WHERE citekey = ?", citekey))
+        def ask(db: Any) -> bool:
+            if db is None:
+                return any(row.citekey.lower() == citekey for row in self._rows())
+            return _one(db, "SELECT 1 FROM entry WHERE citekey = ?", citekey) is not None
 
-        return self._ask(lambda db: db and Taken(db), at_most=SMALL_STORE)
+        return bool(self._ask(ask))
 
     def rebuild(self) -> int:
         """Make the index anew; returns the number of entries. The store's `problems` name what cannot be used."""
@@ -6138,9 +6163,9 @@ class Index:
             return not self.trouble, self.trouble or "none yet: the first search makes it"
         sqlite3 = _sqlite()
         try:
-            with contextlib.closing(self._open(sqlite3)) as db:
+            with contextlib.closing(sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True)) as db:
                 count, seen_ns = _one(db, _COUNT), _one(db, "SELECT mtime_ns FROM state")
-        except sqlite3.Error:
+        except (sqlite3.Error, *_ODD):
             return False, f"{self.path} is damaged or busy: the next search makes it anew, or does without."
         waiting = "" if seen_ns == _mtime_ns(self.store.metadata) else "; the next search takes in what has changed"
         return True, f"ok: {count} entries{waiting}"
@@ -6164,18 +6189,23 @@ class Index:
     ) -> tuple[int, list[tuple[int, int, str]]]:
         """Return how many entries match, and the places (tier, id, key) behind one: all, or one more than `limit`."""
         matches, spans = wanted.fts(), "".join(span.sql() for span in wanted.spans)
-        sql = "SELECT e.id FROM entry e WHERE problem IS NULL"
-        if matches:
+        if wanted.wanted:
             join = " CROSS JOIN entry e ON e.id = words.rowid" if spans else ""
-            sql = f"SELECT words.rowid FROM words{join} WHERE words MATCH ?"  # noqa: S608 - made of constants
-        ids = [number for (number,) in db.execute(sql + spans, matches[-1:])]
-        if matches and limit is not None and len(ids) > RANKED_HERE:
-            total, places = len(ids), self._streamed(db, sql + spans, matches, after, limit)
+            sql = f"SELECT words.rowid FROM words{join} WHERE words MATCH ?{spans}"  # noqa: S608 - all our own
         else:
-            ranked = sorted((tier, number) for number in ids if (tier := _tier(db, wanted, number)) is not None)
-            total, places = len(ranked), [place for place in ranked if place > after]
-        shown = places if limit is None else places[: limit + 1]
-        return total, [(*place, _one(db, "SELECT key FROM entry WHERE id = ?", place[1])) for place in shown]
+            spans += " AND e.id NOT IN (SELECT rowid FROM words WHERE words MATCH ?)" if matches else ""
+            sql = f"SELECT e.id FROM entry e WHERE problem IS NULL{spans} ORDER BY e.id"  # noqa: S608 - all our own
+        ids = [number for (number,) in db.execute(sql, matches[-1:])]
+        if not wanted.wanted:
+            ranked = [(0, number) for number in ids]
+        elif limit is None or len(ids) <= RANKED_HERE:
+            texts = ((number, db.execute("SELECT * FROM doc WHERE id = ?", (number,)).fetchone()) for number in ids)
+            ranked = sorted((tier, number) for number, row in texts if (tier := wanted.tier(row[1:])) is not None)
+        else:
+            ranked = self._streamed(db, sql, matches, after, limit)
+        places = [place for place in ranked if place > after]
+        named = ((*place, _one(db, "SELECT key FROM entry WHERE id = ?", place[1])) for place in places)
+        return len(ids), list(itertools.islice((place for place in named if place[2]), limit and limit + 1))
 
     def _streamed(
         self, db: Any, sql: str, matches: Sequence[str], after: tuple[int, int], limit: int
@@ -6184,10 +6214,8 @@ class Index:
         places: list[tuple[int, int]] = []
         for tier in range(after[0], len(_TIERS)):
             values = (matches[tier], after[1] if tier == after[0] else -1, limit + 1 - len(places))
-            places += [
-                (tier, number)
-                for (number,) in db.execute(f"{sql} AND words.rowid > ? ORDER BY words.rowid LIMIT ?", values)
-            ]
+            found = db.execute(f"{sql} AND words.rowid > ? ORDER BY words.rowid LIMIT ?", values)
+            places += [(tier, number) for (number,) in found]
             if len(places) > limit:
                 break
         return places
@@ -6199,26 +6227,29 @@ class Index:
     ) -> T | None:
         """Put a question to a current database: in the file, else in memory; where there is none, to None.
 
-        Returns None without a store, or where more than `at_most` records would have to be read first.
+        Returns None without a store, or if it cannot answer before more than `at_most` records are read.
         """
-        if not self.store.metadata.is_dir():
+        if not self.store.metadata.is_dir() or not self._turn.acquire(blocking=at_most > SMALL_STORE):
             return None
-        if (sqlite3 := _sqlite()) is None:
-            self._mode, self.trouble = "scan", _NO_SQLITE
-        while self._mode != "scan":
-            try:
-                db = self._db = self._db or self._open(sqlite3)
-                if anew:
-                    self._create(db)
-                    anew = False
-                if not self._refresh(db, at_most):
-                    return None
-                if pdfs:
-                    self._look_for_pdfs(db)
-                return question(db)
-            except sqlite3.Error as error:
-                self._fall_back(str(error))
-        return question(None)
+        try:
+            if (sqlite3 := _sqlite()) is None:
+                self._mode, self.trouble = "scan", _NO_SQLITE
+            while self._mode != "scan":
+                try:
+                    db = self._db = self._db or self._open(sqlite3)
+                    if anew:
+                        db.executescript(_SCHEMA)
+                        anew = False
+                    if not self._refresh(db, at_most):
+                        return None
+                    if pdfs:
+                        self._look_for_pdfs(db)
+                    return question(db)
+                except (sqlite3.Error, *_ODD) as error:
+                    self._fall_back(str(error))
+            return question(None)
+        finally:
+            self._turn.release()
 
     def _open(self, sqlite3: Any) -> Any:
         if self._mode == "file":
@@ -6231,26 +6262,13 @@ class Index:
             remove_file(self.path)
         where = self.path if self._mode == "file" else ":memory:"
         db = sqlite3.connect(where, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
-        for pragma in (
-            "journal_mode = TRUNCATE",
-            "synchronous = NORMAL",
-            "cache_size = -65536",
-            "cache_spill = OFF",
-            "temp_store = MEMORY",
-        ):
-            db.execute(f"PRAGMA {pragma}")
+        db.executescript(_PRAGMAS)
         version = _one(db, "PRAGMA user_version")
         if version not in {0, INDEX_VERSION}:
             raise sqlite3.DatabaseError("not ours")
         if version == 0:
-            self._create(db)
+            db.executescript(_SCHEMA)
         return db
-
-    def _create(self, db: Any) -> None:
-        with db:  # a transaction
-            db.execute("BEGIN IMMEDIATE")
-            for sql in _SCHEMA.split(";"):
-                db.execute(sql)
 
     def _fall_back(self, why: str) -> None:
         """After a failure, choose what to try next: a new file (once), a database in memory, none."""
@@ -6258,7 +6276,7 @@ class Index:
             self._db.close()
             self._db = None
         if "no such module" in why or self._mode == "memory":
-            self._mode, self.trouble = "scan", "SQLite has no FTS5 here: every search reads all records."
+            self._mode, self.trouble = "scan", "SQLite has no FTS5 here, or fails: every search reads all records."
         elif "locked" in why or self._is_mended:
             reason = "another process keeps its file busy" if "locked" in why else f"{self.path} cannot be used"
             self._mode, self.trouble = "memory", f"The index is kept in memory: {reason}."
@@ -6274,8 +6292,9 @@ class Index:
         now, folder_ns = time.time(), _folder_ns(self.store.metadata)
         seen_ns, checked_at = db.execute("SELECT mtime_ns, checked_at FROM state").fetchone()
         is_small = not _one(db, "SELECT 1 FROM entry LIMIT 1 OFFSET ?", SMALL_STORE)
-        changed = [] if folder_ns == seen_ns else self._explained(seen_ns, folder_ns)
-        if is_checked := is_small or changed is None or not 0 <= now - checked_at < CHECK_S:
+        is_due = is_small or not 0 <= now - checked_at < CHECK_S
+        changed = None if is_due else self._explained(seen_ns, folder_ns)
+        if is_checked := changed is None:
             changed = self._differing(db)
         if len(changed) > (at_most if self._mode == "file" else at_most // 20):
             return False
@@ -6292,29 +6311,34 @@ class Index:
 
     def _differing(self, db: Any) -> list[str]:
         """List the keys of records that are new, changed or gone, by a look at every file."""
-        folder, found, now_ns = str(self.store.metadata), {}, time.time_ns()
+        folder, found, now_ns = f"{self.store.metadata}{os.sep}", {}, time.time_ns()
         with disk_errors("read", folder):
             names = os.listdir(folder)  # noqa: PTH208 - names are all it takes, at 100,000 entries
         for name in names:
             if name.endswith(".toml"):
-                with suppress(OSError):
-                    found[name[:-5]] = _stamp_of(os.lstat(f"{folder}{os.sep}{name}"), now_ns)
+                try:
+                    found[name[:-5]] = _stamp_of(os.lstat(folder + name), now_ns)
+                except OSError:  # gone already
+                    continue
         known = dict(db.execute("SELECT key, stamp FROM entry").fetchall())
         changed = {key for key, _ in found.items() ^ known.items()} | {key for key, stamp in found.items() if not stamp}
         return sorted(filter(re.compile(_KEY).fullmatch, changed))
 
     def _explained(self, since_ns: int, until_ns: int) -> list[str] | None:
         """List the records that doiget changed between two times of their folder; None if others were at work."""
-        with suppress(DoigetError):
-            lines = (load_bytes(self._journal, 2 * JOURNAL_BYTES) or b"").decode("ascii", "replace").splitlines()
-            matches = (re.fullmatch(rf"(\d{{1,20}}) (\d{{1,20}}) ({_KEY})", line) for line in lines)
-            changes = sorted((int(match[1]), int(match[2]), match[3]) for match in matches if match)
-            later = [change for change in changes if max(change[:2]) > since_ns or change[0] == since_ns]
-            covered_ns = since_ns
-            for began_ns, ended_ns, _ in later:
-                covered_ns = max(covered_ns, ended_ns) if began_ns <= covered_ns else covered_ns
-            return sorted({key for _, _, key in later}) if covered_ns >= until_ns else None
-        return None
+        if -1 in {since_ns, until_ns} or since_ns == until_ns:
+            return [] if since_ns == until_ns >= 0 else None
+        try:
+            text = (load_bytes(self._journal, 2 * JOURNAL_BYTES) or b"").decode("ascii", "replace")
+        except DoigetError:
+            return None
+        matches = (re.fullmatch(rf"(\d{{1,20}}) (\d{{1,20}}) ({_KEY})", line) for line in text.splitlines())
+        changes = sorted((int(match[1]), int(match[2]), match[3]) for match in matches if match)
+        later = [change for change in changes if max(change[:2]) > since_ns or change[0] == since_ns]
+        covered_ns = since_ns
+        for began_ns, ended_ns, _ in later:
+            covered_ns = max(covered_ns, ended_ns) if began_ns <= covered_ns else covered_ns
+        return sorted({key for _, _, key in later}) if covered_ns >= until_ns else None
 
     @property
     def _journal(self) -> Path:
@@ -6350,7 +6374,7 @@ class Index:
                 number = row.id
                 while _one(db, "SELECT 1 FROM entry WHERE id = ?", number):
                     number += 1
-                db.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", (number, *row[1:-1]))
+                db.execute("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", (number, *row[1:-1]))
                 if row.problem is None:
                     db.execute("INSERT INTO doc VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (number, *row.texts))
                     db.execute(_LEARN, (number,))
@@ -6362,7 +6386,7 @@ class Index:
         root_ns = _folder_ns(self.store.root)
         if root_ns != _one(db, "SELECT pdfs_ns FROM state"):
             there = {name[:-4] for name in list_names(self.store.root) if name.endswith(".pdf")}
-            rows = db.execute("SELECT id, key, pdf FROM entry WHERE has_file").fetchall()
+            rows = db.execute("SELECT id, key, pdf FROM entry WHERE pdf IS NOT NULL").fetchall()
             moved = [(int(key in there), number) for number, key, pdf in rows if (key in there) != bool(pdf)]
             with db:
                 db.execute("BEGIN IMMEDIATE")
@@ -6385,12 +6409,6 @@ def _one(db: Any, sql: str, *values: object) -> Any:
     return row and row[0]
 
 
-def _tier(db: Any, wanted: Query, number: int) -> int | None:
-    if not wanted.wanted and not wanted.unwanted:
-        return 0
-    return wanted.tier(db.execute("SELECT * FROM doc WHERE id = ?", (number,)).fetchone()[1:])
-
-
 def _mtime_ns(folder: Path) -> int:
     try:
         return folder.stat().st_mtime_ns
@@ -6400,11 +6418,11 @@ def _mtime_ns(folder: Path) -> int:
 
 def _folder_ns(folder: Path) -> int:
     """Return the time of a folder's last change once later ones are sure to show; -1 if they may not."""
-    for wait_s in (TICK_NS / 1e9, 0):
+    for _ in range(4):
         found_ns = _mtime_ns(folder)
         if not 0 <= time.time_ns() - found_ns < TICK_NS:
             return found_ns
-        time.sleep(wait_s)
+        time.sleep(TICK_NS / 1e9)
     return -1
 
 
@@ -6896,7 +6914,7 @@ def _legal_citekey(text: str) -> str:
 # ############################################################################
 # Other people's reference lists: .bib, RIS and PubMed's format, JSON of CSL
 # and Zotero, plain text.
-# Uses: 1 Errors, 2 Identifiers, 3 Records, 8 Sources.
+# Uses: 1 Errors, 2 Identifiers, 3 Records, 8 Sources, 12 Exports.
 # Promises: linear time; nothing is raised but DoigetError; every entry comes
 # out once, in order, and a broken one takes no other with it; text is clean.
 
@@ -7016,20 +7034,15 @@ def _decode_line(line: bytes) -> str:
 
 # ---- From TeX to text ----
 
-_ACCENT_MARKS: Final = dict(
-    zip("'`^\"~=.vcHkudbrt", map(chr, (0x301, 0x300, 0x302, 0x308, 0x303, 0x304, 0x307, 0x30C, 0x327, 0x30B, 0x328,
-                                       0x306, 0x323, 0x331, 0x30A, 0x361)), strict=True)
-)  # fmt: skip
+_ACCENT_MARKS: Final = {command: mark for mark, command in _ACCENT_COMMANDS.items()} | {"t": "\u0361"}
 #: Control words for a letter or sign; \0 to \2 are the backslash and braces until the end. Greek: see `_tex_word`.
-_TEX_SIGNS: Final = table(
-    "ss=ß SS=ẞ ae=æ AE=Æ oe=œ OE=Œ o=ø O=Ø l=ł L=Ł aa=å AA=Å dh=ð DH=Ð dj=đ DJ=Đ th=þ TH=Þ ng=ŋ NG=Ŋ i=\u0131 j=ȷ "
-    "ij=ĳ IJ=Ĳ textless=< textgreater=> textbackslash=\0 backslash=\0 textbraceleft=\1 lbrace=\1 textbraceright=\2 "
-    "rbrace=\2 textasciitilde=~ sim=\u223c textasciicircum=^ textunderscore=_ textendash=\u2013 textemdash=— "
-    "textquoteleft=\u2018 textquoteright=\u2019 textquotedblleft=“ textquotedblright=” textquotesingle=' textbar=| "
-    "slash=/ textdegree=° degree=° textregistered=® texttrademark=™ copyright=© textcopyright=© ldots=… dots=… "
-    "textellipsis=… S=§ P=¶ pounds=£ euro=€ texteuro=€ times=\xd7 texttimes=\xd7 pm=± cdot=· infty=∞ to=→ "
-    "rightarrow=→ textrightarrow=→ leq=≤ le=≤ geq=≥ ge=≥ approx=≈ neq=≠ lt=< gt=> lambda=λ Lambda=Λ textmu=μ TeX "
-    "LaTeX BibTeX guillemotleft=« guillemotright=» quotedblbase=„ glqq=„ grqq=“"
+_TEX_SIGNS: Final = {command: letter for letter, command in _LETTER_COMMANDS.items()} | table(
+    "SS=ẞ aa=å AA=Å ng=ŋ NG=Ŋ j=ȷ ij=ĳ IJ=Ĳ lambda=λ Lambda=Λ textmu=μ TeX LaTeX BibTeX copyright=© textcopyright=© "
+    "textbackslash=\0 backslash=\0 textbraceleft=\1 lbrace=\1 textbraceright=\2 rbrace=\2 textless=< lt=< "
+    "textgreater=> gt=> textasciitilde=~ sim=\u223c textasciicircum=^ textunderscore=_ textbar=| slash=/ "
+    "textquotesingle=' quotedblbase=„ glqq=„ grqq=“ guillemotleft=« guillemotright=» textdegree=° degree=° "
+    "textregistered=® texttrademark=™ ldots=… dots=… textellipsis=… S=§ P=¶ pounds=£ euro=€ texteuro=€ times=\xd7 "
+    "texttimes=\xd7 pm=± cdot=· infty=∞ to=→ rightarrow=→ textrightarrow=→ leq=≤ le=≤ geq=≥ ge=≥ approx=≈ neq=≠"
 )
 _TEX_LIGATURES: Final = {"---": "—", "--": "\u2013", "``": "“", "''": "”", "~": " "}
 
@@ -7300,7 +7313,10 @@ def _bib_work(kind: str, fields: Mapping[str, str]) -> Work:
     numbered = f"{prose.get('year')}-{number[0]}-{day}".rstrip("-") if number else prose.get("year")
     spelled = f"{prose.get('year')} {word[0]} {day}" if word else numbered
     values["date"] = _date(prose.get("date"), spelled)
-    title = clean_title(values.get("title") or (prose.get("booktitle") if kind == "proceedings" else None))
+    if kind in {"book", "proceedings", "collection"}:  # what these are in is a series
+        values.setdefault("title", values.pop("container_title", None))
+        values["container_title"] = values.get("series")
+    title = clean_title(values.get("title"))
     return work_from_dict(values | {"type": _ENTRY_TYPES.get(kind), "title": title})
 
 
@@ -7376,7 +7392,7 @@ def _bib_identifiers(key: str, fields: Mapping[str, str]) -> tuple[dict[str, str
 # ---- Identifiers ----
 
 _BEST_FIRST: Final = (RefKind.DOI, RefKind.ARXIV, RefKind.SHORT_DOI, RefKind.PMID, RefKind.PMCID)
-_BEGINS_WITH_AN_ID: Final = r"(?i)\W*(?:arxiv|doi|pmc?id|pmc\d|https?:|10\.)"
+_BEGINS_WITH_AN_ID: Final = r"\W*(?:arxiv|doi|pmc?id|pmc\d|https?:|10\.)"
 _OF_ANOTHER_WORK: Final = r"(?i)errat|corrig|retract|comment on|reply to|review of|translat|supplement"
 
 
@@ -7398,7 +7414,7 @@ def _identify(reference: Reference, sure: Mapping[str, str], loose: Mapping[str,
     for name, text in loose.items():
         if not found and not re.search(_OF_ANOTHER_WORK, text):
             found = _refs_in(text)
-            if found and not re.match(_BEGINS_WITH_AN_ID, text):
+            if found and not re.match(_BEGINS_WITH_AN_ID, text, re.IGNORECASE):
                 warnings.append(f"the identifier was found inside the field {name}")
     return replace(reference, ref=_best(found), work=_with_ids(reference.work, found), warnings=tuple(warnings))
 
@@ -7492,7 +7508,12 @@ _JSON_TRIES: Final = 100
 
 
 def _read_json(text: str, warnings: list[str]) -> Iterator[Reference]:
-    for item in _json_items(text, warnings):
+    try:
+        items = _json_items(text, warnings)
+        _check_nesting(items)
+    except (RecursionError, DoigetError):
+        raise DoigetError("schema", "The JSON is nested too deep.") from None
+    for item in items:
         raw = as_dict(dig(item, "data") if isinstance(dig(item, "data"), dict) else item)
         if isinstance(item, str):
             yield from _read_text(item, warnings)
@@ -7515,7 +7536,11 @@ def _json_reference(raw: dict[str, Any], item: object) -> Reference:
     prefixes = {"doi": "", "pmid": "pmid:", "pmcid": "PMC:", "url": ""}
     texts = {name: as_text(csl.get(name.upper())) or as_text(csl.get(name)) for name in prefixes}
     sure = {name: prefixes[name] + text for name, text in texts.items() if text}
-    labelled = (line for line in (as_text(csl.get("note")) or "").splitlines() if re.match(_BEGINS_WITH_AN_ID, line))
+    labelled = (
+        line
+        for line in (as_text(csl.get("note")) or "").splitlines()
+        if re.match(_BEGINS_WITH_AN_ID, line, re.IGNORECASE)
+    )
     sure["note"] = "\n".join(labelled)  # where Zotero and CSL put what they have no field for
     loose = {name: as_text(csl.get(name)) or "" for name in ("note", "number", "container-title", "annote", "id")}
     files = tuple(path for part in dicts(raw, "attachments") if (path := as_text(part.get("path"))))
@@ -7529,8 +7554,6 @@ def _json_items(text: str, warnings: list[str]) -> list[Any]:
     """List the items of an array, of `{"items": […]}`, of one object or of one a line; of broken JSON those whole."""
     try:
         data = json.loads(text)
-    except RecursionError:
-        raise DoigetError("schema", "The JSON is nested too deep.") from None
     except ValueError as error:
         items, position, tries = [], 0, 0
         decoder = json.JSONDecoder()
@@ -7538,8 +7561,6 @@ def _json_items(text: str, warnings: list[str]) -> list[Any]:
             try:
                 item, position = decoder.raw_decode(text, start)
                 items += [item] if dig(item, "title|DOI|doi|itemType|type|id") else []
-            except RecursionError:
-                break
             except ValueError as inner:
                 # From every brace a few times, for the good may be inside the broken; then only from where it broke.
                 tries += 1
@@ -7557,6 +7578,7 @@ def _json_items(text: str, warnings: list[str]) -> list[Any]:
 # ---- Plain text ----
 
 _BULLET: Final = r"\s*(?:[-*+\u2022]|[(\[]?\d{1,4}[.)\]])\s+(?=\S)"
+_AND_ANOTHER: Final = rf"(?i)\b(?:and|or|also|see|cf|und|et)\b{_BEGINS_WITH_AN_ID}"
 _LABELS: Final = r"(?i)\b(?:https?|doi|org|arxiv|abs|pdf|pmid|pmcid|pmc|pubmed|www|and)\b"
 
 
@@ -7568,9 +7590,9 @@ def _read_text(text: str, _warnings: list[str]) -> Iterator[Reference]:
                 refs = [parse_ref(item)]
         found = {ref.kind: ref for ref in refs}
         shown = clean_line(item) or ""
-        # In prose a DOI, a PMID and an arXiv id name one work; a list of nothing but identifiers is a list of works.
+        # In a reference a DOI, a PMID and an arXiv id name one work; a list of identifiers names several.
         words = re.findall(r"(?<![\w./:-])[^\W\d_]{3,}(?![\w/:-])", re.sub(_LABELS, "", item))
-        if len(found) == len(refs) and len(words) >= 2:
+        if len(found) == len(refs) and len(words) >= 2 and not re.search(_AND_ANOTHER, item):
             others = ", ".join(str(ref) for ref in refs if ref is not _best(found))
             warnings = (f"taken for the same work: {others}",) if others else ()
             yield Reference(0, None, _best(found), _with_ids(Work(), found), shown, line, (), warnings)
@@ -11932,7 +11954,7 @@ async def run_with_progress(ctx: Context, op: Op, arguments: Mapping[str, Any], 
     import anyio
 
     if not op.each or op.effect is Effect.READ:
-        return await _await_if_needed(op.run(ctx, **arguments))
+        return await _call_op(op, ctx, arguments)
     send, receive = anyio.create_memory_object_stream[tuple[int, int, str]](100)
     outcome: list[dict[str, Any] | Exception] = []
 
@@ -11943,7 +11965,7 @@ async def run_with_progress(ctx: Context, op: Op, arguments: Mapping[str, Any], 
     async def work() -> None:
         with send:
             try:
-                outcome.append(await _await_if_needed(op.run(replace(ctx, progress=note), **arguments)))
+                outcome.append(await _call_op(op, replace(ctx, progress=note), arguments))
             except Exception as error:  # noqa: BLE001 - a task group would wrap it: it is raised below instead
                 outcome.append(error)
 
@@ -11956,9 +11978,16 @@ async def run_with_progress(ctx: Context, op: Op, arguments: Mapping[str, Any], 
     return outcome[0]
 
 
-async def _await_if_needed(value: Any) -> dict[str, Any]:
-    answer: dict[str, Any] = await value if hasattr(value, "__await__") else value
-    return answer
+async def _call_op(op: Op, ctx: Context, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Run an operation; what only reads and writes files does so beside the session, which goes on meanwhile."""
+    import inspect
+
+    import anyio
+
+    if inspect.iscoroutinefunction(op.run):
+        answer: dict[str, Any] = await op.run(ctx, **arguments)
+        return answer
+    return await anyio.to_thread.run_sync(functools.partial(op.run, ctx, **arguments), abandon_on_cancel=True)
 
 
 # ---- The wire ----
@@ -12560,15 +12589,14 @@ def read_words(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
 
 
 def is_list(word: str) -> bool:
-    """Say whether a word names a list to read; raises INVALID_ARGUMENT (schema) where that list is not there."""
-    has_suffix = word.lower().endswith(LIST_SUFFIXES)
+    """Say whether a word names a list to read: a file that is called a list, or at least not as a ref is."""
+    if not is_file(word) or word.lower().endswith(LIST_SUFFIXES):
+        return is_file(word)
     try:
         parse_ref(word)
     except DoigetError:
-        if has_suffix and not re.search(r"\s|//", word) and not is_file(word):
-            raise DoigetError("schema", f"There is no file {word}.") from None
-        return is_file(word)
-    return has_suffix and is_file(word)
+        return True
+    return False
 
 
 def is_file(word: str) -> bool:

@@ -1,13 +1,16 @@
 """Measure the built file: ratios on one machine in one run. `python tests/bench.py [doiget.pyz]` prints a table.
 
+With BENCH_BIG=1 in the environment the store is also measured with 100,000 entries, which takes minutes.
 Not a test: nothing here fails. Every figure is the median of several runs; each ratio is against something measured
 in the same run. PYTHONDONTWRITEBYTECODE is taken away, since with it every start would compile anew.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -130,22 +133,94 @@ def shiv_rows(pyz: Path, folder: str) -> list[tuple[str, str, str, str]]:
     return found
 
 
-def shelve(store: Path, count: int) -> None:
-    """Write records of so many invented papers, as doiget would."""
+def vocabulary(dice: random.Random, count: int) -> list[str]:
+    """Invent words."""
+    return list({"".join(dice.choice("bdfgklmnprstv") + dice.choice("aeiou") for _ in range(3)) for _ in range(count)})
+
+
+def shelve(store: Path, count: int) -> list[str]:
+    """Write records of so many invented papers, as doiget would; returns queries: an author, words of a title, …"""
+    dice, queries = random.Random(count), []
+    words, names = vocabulary(dice, 5000), vocabulary(dice, 3000)
+    often = list(itertools.accumulate(1 / (place + 10) for place in range(len(words))))
     records = store / ".metadata"
     records.mkdir(parents=True)
     for n in range(count):
-        head = f'ref = "10.5555/bench.{n}"\ncitekey = "name{n}2020models"\nadded_at = "2026-11-30T00:00:00.000Z"\n'
-        names = (f"Sm{chr(97 + (n + place) % 26)}th" for place in range(4))
-        people = "".join(f'    {{ family = "{name}", given = "Given M." }},\n' for name in names)
+        title, abstract = (" ".join(dice.choices(words, cum_weights=often, k=k)) for k in (dice.randint(4, 12), 110))
+        family, year = dice.choice(names).capitalize(), dice.randint(1980, 2026)
+        people = "".join(
+            f'    {{ family = "{name}", given = "Given M." }},\n' for name in (family, *dice.sample(names, 3))
+        )
         (records / f"doi_10.5555_bench.{n}.toml").write_text(
-            f'schema_version = "1.0"\n{head}source = "crossref"\ntags = []\n\n[work]\ntype = "journal-article"\n'
-            f'title = "Markov models of RNA and 100 % of the rest, part {n}"\nauthors = [\n{people}]\nyear = 2020\n'
-            f'date = "2020-03-02"\ncontainer_title = "Journal of Models & Methods"\nvolume = "{n % 90}"\nissue = "3"\n'
-            f'pages = "146-171"\npublisher = "The Publisher"\nabstract = "{"Words of an abstract. " * 40}"\n'
+            f'schema_version = "1.0"\nref = "10.5555/bench.{n}"\ncitekey = "{family.lower()}{year}x{n}"\n'
+            f'source = "crossref"\nadded_at = "2026-11-{1 + n % 28:02}T00:00:00.{n % 1000:03}Z"\ntags = []\n\n[work]\n'
+            f'type = "journal-article"\ntitle = "{title} & 100 % of RNA"\nauthors = [\n{people}]\nyear = {year}\n'
+            f'date = "{year}-03-02"\ncontainer_title = "Journal of Models & Methods"\nvolume = "{n % 90}"\n'
+            f'issue = "3"\npages = "146-171"\npublisher = "The Publisher"\nabstract = "{abstract}"\n'
             f'doi = "10.5555/bench.{n}"\nurl = "https://example.org/{n}"\nissn = [\n    "1234-5678",\n]\n',
             encoding="utf-8",
         )
+        queries += [family, title.split()[0], " ".join(title.split()[:2]), f"author:{family} year:{year}..", title[:3]]
+    return dice.sample(queries, 100)
+
+
+def library_figures(pyz: Path, folder: Path, count: int) -> dict[str, tuple[float, str, float]]:
+    """Measure search, lists and the index with so many entries; returns (figure, unit, aim) by what was measured."""
+    sys.path.insert(0, str(pyz.parent if pyz.suffix == ".py" else ROOT))
+    import doiget
+
+    queries, env = itertools.cycle(shelve(folder / "papers", count)), environment(str(folder))
+    store = doiget.Store(folder / "papers", doiget.AccessLog(folder / "access.log"))
+    index = doiget.Index(store, folder / "cache/doiget/index")
+    store.watcher = index
+
+    def search() -> None:
+        for key, _ in index.search(next(queries), 20).page:
+            store.load_key(key)
+
+    def save() -> None:
+        work = doiget.Work(title="One more", doi=f"10.5555/more.{time.perf_counter_ns()}", year=2020, date="2020")
+        store.save(doiget.Resolved(str(work.doi), work, "crossref"))
+
+    def refresh_after_save() -> float:
+        save()
+        start = time.perf_counter()
+        index.newest(1, None)
+        return (time.perf_counter() - start) * 1000
+
+    def command(*words: str) -> Callable[[], Any]:
+        return lambda: subprocess.run([sys.executable, pyz, *words], env=env, check=True, capture_output=True)
+
+    def search_command() -> None:
+        command("search", "--", next(queries))()
+
+    start = time.perf_counter()
+    index.rebuild()
+    built_s = time.perf_counter() - start
+    time.sleep(0.1)
+    return {
+        "full build of the index": (built_s, "s", 60),
+        "search p50 in process": (median_ms(search, 100), "ms", 10),
+        "search p50 as a command": (median_ms(search_command), "ms", 150),
+        "recent as a command": (median_ms(command("recent")), "ms", 150),
+        "info as a command": (median_ms(command("info", "10.5555/bench.7")), "ms", 150),
+        "refresh, nothing changed": (median_ms(lambda: index.newest(1, None), 50), "ms", 50),
+        "refresh, doiget changed an entry": (statistics.median(refresh_after_save() for _ in range(RUNS)), "ms", 50),
+        "saving a new entry": (median_ms(save), "ms", 100),
+        "full check for edits": (median_ms(lambda: index._differing(index._db), 5), "ms", 500),
+    }
+
+
+def library_rows(pyz: Path, folder: str, counts: Sequence[int]) -> list[tuple[str, str, str, str]]:
+    """Compare the figures with their aims, and with those of a tenth of the entries."""
+    found, before = [], dict[str, tuple[float, str, float]]()
+    for count in counts:
+        figures = library_figures(pyz, Path(folder, str(count)), count)
+        for what, (figure, unit, aim) in figures.items():
+            grown = f" (x{figure / before[what][0]:.1f})" if before else ""
+            found.append(against(f"{count:,} entries: {what}{grown}", figure, unit, "aim", aim))
+        before = figures
+    return found
 
 
 def rows(pyz: Path, folder: str) -> list[tuple[str, str, str, str]]:
@@ -180,6 +255,7 @@ def rows(pyz: Path, folder: str) -> list[tuple[str, str, str, str]]:
     for name in ("bibtex", "csl"):
         export = command(str(pyz), "export", "--format", name, "--store", f"{folder}/many")
         found.append(against(f"export of 10,000 entries, {name}", median_ms(export, 3), "ms", "aim", 3000))
+    found += library_rows(pyz, folder, (1000, 10_000, 100_000) if os.environ.get("BENCH_BIG") else (1000, 10_000))
     found.append(against("size of the file", pyz.stat().st_size / 1e6, "MB", "at most", 22))
     return found
 

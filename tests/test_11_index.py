@@ -1,6 +1,6 @@
 """The index: it finds what people type, keeps its order, stays current, and nothing that befalls its file matters."""
 
-# ruff: noqa: RUF001 - other scripts are the point of some tests
+# ruff: noqa: E501, PT017, RUF001 - tables read better wide; other scripts are the point of some tests
 from __future__ import annotations
 
 import json
@@ -725,7 +725,7 @@ def test_a_store_that_cannot_be_read_is_said_to_be_so(library):
         library.store.metadata.chmod(0o755)
 
 
-def test_looking_makes_nothing(library, tmp_path):
+def test_looking_makes_nothing(library):
     assert library.index.keys() == []
     assert library.index.search("x").total == 0
     assert library.index.rebuild() == 0
@@ -880,7 +880,7 @@ def test_an_entry_known_by_its_pmid_is_found_without_reading_all(run, home):
     assert run("info", "pmid:10003", "--json").json()["entry"] is None
 
 
-def test_search_as_a_tool(run, home, pyz):
+def test_search_as_a_tool(run, home):
     """The index lives on in a server: what others write meanwhile is found."""
     put(home, "10.1000/a", "Whale")
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}

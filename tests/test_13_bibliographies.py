@@ -1,42 +1,32 @@
 """Bibliographies in: every kind and dialect of list, however broken, gives all its entries, clean and in order."""
 
-# ruff: noqa: E501, PT018, RUF001 - lists are as wide and odd as they are; what belongs together is asserted so
+# ruff: noqa: E501, ISC004, PT018, Q003, RUF001 - lists are as wide and odd as they are; what belongs together is asserted so
 from __future__ import annotations
 
 import json
 import os
 import re
-import sys
 import time
-from importlib import util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from test_12_exports import entry_of, recorded_works
+from test_20_mcp import schemas, serve  # noqa: F401 - fixtures
 from test_21_cli import error_of, shelve
 from worlds import pdf_bytes, sha256
 
+import doiget
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conftest import Home, Runner
     from fake_internet import FakeInternet
     from worlds import World
 
-GIVEN = os.environ.get("DOIGET_TEST_PYZ", "")
-SOURCE = Path(GIVEN) if GIVEN.endswith(".py") else Path(__file__).resolve().parent.parent / "doiget.py"
-
-
-def load_source() -> Any:
-    spec = util.spec_from_file_location("doiget_read", SOURCE)
-    assert spec is not None and spec.loader is not None
-    module = util.module_from_spec(spec)
-    sys.modules["doiget_read"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-doiget = load_source()
 parse, tex = doiget.parse_bibliography, doiget.tex_to_text
 
 
@@ -119,7 +109,7 @@ def test_names() -> None:
     assert names("von Neumann, John and King, Jr., Martin Luther and others") == [
         ("von", "Neumann", "", "John"), ("", "King", "Jr.", "Martin Luther")]  # fmt: skip
     assert names("Ludwig van Beethoven AND\n Jean-Paul Sartre") == [("", "van Beethoven", "", "Ludwig"), ("", "Sartre", "", "Jean-Paul")]
-    assert names("{World Health Organization} and {Barnes and Noble} and {M{\\\"u}ller AG}") == [
+    assert names(r"{World Health Organization} and {Barnes and Noble} and {M{\"u}ller AG}") == [
         ("World Health Organization",), ("Barnes and Noble",), ("Müller AG",)]  # fmt: skip
     assert names("de la Cruz, Mar{\\'\\i}a and Doe, A. and") == [("de la", "Cruz", "", "María"), ("", "Doe", "", "A.")]
     assert names("family=Hasselt, given=Jan, prefix=van") == [("van", "Hasselt", "", "Jan")]
@@ -164,7 +154,7 @@ def test_identifiers_of_several_kinds_and_in_keys() -> None:
     assert (work.doi, work.arxiv_id, work.arxiv_version, work.pmid, work.pmcid) == ("10.1000/x", "1706.03762", 2, "5", "PMC6")
     assert refs("@article{10.1093/nar/gkab123, title={T}}\n@article{12345678, title={U}}\n@article{2017arXiv170603762V, title={V}}") == [
         "10.1093/nar/gkab123", None, None]  # fmt: skip
-    (doubtful,) = [one for one in parse("@misc{k, doi={soon}, note={Its data are at 10.1000/d}}").references]
+    (doubtful,) = parse("@misc{k, doi={soon}, note={Its data are at 10.1000/d}}").references
     assert str(doubtful.ref) == "10.1000/d"
     assert doubtful.warnings == ("the field doi holds no identifier: soon", "the identifier was found inside the field note")
 
@@ -352,8 +342,9 @@ def test_broken_and_odd_json() -> None:
     odd = parse('["10.1000/a", "see 10.1000/b", 5, null, {"title": ["T"], "DOI": 5, "author": "x", "issued": [2001], "type": []}, []]')
     assert [str(one.ref) for one in odd.references] == ["10.1000/a", "10.1000/b", "None", "None", "None", "None"]
     assert parse("[]").references == ()
-    with pytest.raises(doiget.DoigetError, match="nested"):
-        parse('{"a":' * 100_000)
+    for depth in (80, 900, 100_000):
+        with pytest.raises(doiget.DoigetError, match="nested"):
+            parse('[{"title":' + "[" * depth + "]" * depth + "}]")
 
 
 # ############################################################################
@@ -367,6 +358,7 @@ def test_broken_and_odd_json() -> None:
         ("10.1000/a\n\n# comment\nhttps://arxiv.org/abs/1706.03762\n12345678\nnothing here", ["10.1000/a", "arXiv:1706.03762", "pmid:12345678", None]),
         ("10.1000/a, 10.1000/b\n10.1000/c 10.1000/d arXiv:1706.03762 PMID: 5", ["10.1000/a", "10.1000/b", "10.1000/c", "10.1000/d", "arXiv:1706.03762", "pmid:5"]),
         ("Doe J. A title. J. 2020. doi: 10.1000/a. PMID: 5; PMCID: PMC6.", ["10.1000/a"]),
+        ("Abbott et al., PRL 116 (2016), doi:10.1000/a [arXiv:1602.03837]", ["10.1000/a"]), ("Read Doe, 10.1000/a, and arXiv:1602.03837", ["10.1000/a", "arXiv:1602.03837"]),
         ("[1] J. Doe, A long title, Journal 1 (2001) 10.1000/a\n[2] R. Roe,\n    Another title, 2002\n[3] Wiki", ["10.1000/a", None, None]),
         ("1. Doe. First.\n2. Roe. Second, see\n10.1000/b\n", [None, "10.1000/b"]),
         ("LeCun, Y., Bengio, Y. & Hinton, G. Deep learning. Nature 521, 436-444 (2015).\nhttps://doi.org/10.1038/nature14539\n\n"
@@ -391,6 +383,24 @@ def test_a_line_is_kept_as_it_was() -> None:
 # ############################################################################
 # Anything
 # ############################################################################
+
+
+@pytest.mark.parametrize("form", ["bibtex", "biblatex", "csl", "ris", "ascii bibtex"])
+def test_what_is_exported_reads_back(form: str) -> None:
+    """Every recorded body, written as a library and read again: the same papers, by identifier, title and authors."""
+    entries = [entry_of(work, citekey=f"key{number}") for number, work in enumerate(recorded_works())]
+    options = doiget.ExportOptions(ascii=form.startswith("ascii"))
+    written = [doiget.EXPORTERS[form.split()[-1]].render(entry, options) for entry in entries]
+    bib = parse(json.dumps(written) if form == "csl" else "\n".join(written))
+    assert (len(bib.references), bib.warnings) == (len(entries), ())
+    for entry, one in zip(entries, bib.references, strict=True):
+        before, after = entry.work, one.work
+        assert (one.key, doiget.parse_ref(entry.ref)) == (entry.citekey, one.ref)
+        assert (after.year, after.volume) == (before.year, before.volume)
+        names = [[doiget.display_name(author) for author in work.authors] for work in (before, after)]
+        assert names[0] == names[1] or form == "ris", "RIS cannot tell a body from a person"
+        if "$" not in (before.title or ""):
+            assert doiget.full_title(before) == doiget.full_title(after)
 
 PIECES = st.sampled_from(
     ["@article{", "@", "{", "}", "(", ")", '"', ",", "=", "#", "\\", "$", "\n", " ", "title={", "k,", "%", "@comment{", "@string{", "TY  - JOUR\n", "ER  - ",
@@ -515,7 +525,7 @@ def test_a_pmid_only_entry_is_resolved(run: Runner, world: World, home: Home) ->
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        (["missing.bib"], "missing.bib"), (["10.1000/a", "no/such/list.txt"], "no/such/list.txt"), (["empty.bib"], "holds no reference"),
+        (["empty.bib"], "holds no reference"),
         (["paper.pdf"], "paper.pdf is no text file"), (["deep.json"], "nested too deep"),
     ],
 )  # fmt: skip
@@ -535,9 +545,9 @@ def test_what_is_no_list_stays_a_word(run: Runner, home: Home) -> None:
     shelve(home, "10.1000/a")
     (home.cwd / "10.1000").mkdir()
     (home.cwd / "10.1000" / "a").write_text("10.1000/b")
-    words = ["10.1000/a", "https://example.org/list.bib", "see the list.txt", "x" * 5000, "\u0130.bib/x"]
+    words = ["10.1000/a", "https://example.org/list.bib", "missing.bib", "see the list.txt", "x" * 5000, "\u0130.bib/x"]
     rows = offline_batch(run, *words)["results"]
-    assert [row["ref"] for row in rows] == ["10.1000/a", None, None, None, None]
+    assert [row["ref"] for row in rows] == ["10.1000/a", *[None] * 5]
 
 
 # ---- add ----
@@ -643,3 +653,12 @@ def test_add_a_library_offline_keeps_what_the_entries_say(run: Runner, home: Hom
     (row,) = run("add", "l.ris", "--offline", "--json").json()["results"]
     assert (row["key"], row["ref"], row["title"], row["year"], row["citekey"]) == ("key", "pmid:123456", "Grid cells", 2016, "doe2016grid")
     assert net.connects() == []
+
+
+def test_a_tool_never_opens_a_file(serve: Callable[..., Any], home: Home) -> None:  # noqa: F811
+    """Over MCP a word is a word: the list of that name is not read."""
+    (home.cwd / "l.bib").write_text("@article{k, doi={10.1000/a}}")
+    session = serve()
+    batch = session.call("batch_fetch", refs=["l.bib", "-"])
+    assert [(row["input"], row["ref"], row["error"]["code"]) for row in batch["results"]] == [
+        ("l.bib", None, "INVALID_REF"), ("-", None, "INVALID_REF")]  # fmt: skip

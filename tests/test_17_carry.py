@@ -1000,7 +1000,7 @@ def check_whole(store: doiget.Store, crate: Crate) -> int:
 
 
 @posix
-@pytest.mark.parametrize("kills", [20, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.long)])
 def test_unpacking_killed_at_any_moment(run: Runner, home: Home, kills: int) -> None:
     """Each entry is there whole or not at all, whatever was killed; the same command then does the rest."""
     crate = make_crate(home.root / "crate", 8, 100_000)

@@ -210,7 +210,7 @@ def few_or_many(few: int, many: int) -> Any:
     return pytest.mark.parametrize("kills", [few, pytest.param(many, marks=pytest.mark.long)])
 
 
-@few_or_many(20, 120)
+@few_or_many(15, 120)
 def test_fetch_killed_at_any_moment(run: Runner, world: World, net: FakeInternet, kills: int) -> None:
     """The entry is not there or whole; the same command then completes it and clears the leftovers away.
 
@@ -234,7 +234,7 @@ def test_fetch_killed_at_any_moment(run: Runner, world: World, net: FakeInternet
         shelf.settle(paper.doi, paper.sha256)
 
 
-@few_or_many(8, 60)
+@few_or_many(6, 60)
 def test_batch_killed_at_any_moment(run: Runner, world: World, net: FakeInternet, kills: int) -> None:
     """Each ref of a batch is old or new by itself, the record of a closed work included."""
     slow_apis(world, net)
@@ -269,7 +269,7 @@ def removable(run: Runner, world: World) -> Paper:
     return paper
 
 
-@few_or_many(11, 60)
+@few_or_many(8, 60)
 def test_remove_killed_at_any_moment(run: Runner, removable: Paper, kills: int) -> None:
     """The entry is there or in the trash, and `restore` brings it back as it was."""
     shelf = Shelf(run)
@@ -290,7 +290,7 @@ def test_remove_killed_at_any_moment(run: Runner, removable: Paper, kills: int) 
     assert run("trash", "--json").json()["entries"] == []
 
 
-@few_or_many(11, 60)
+@few_or_many(8, 60)
 def test_restore_killed_at_any_moment(run: Runner, removable: Paper, kills: int) -> None:
     """The entry is in the trash or back as it was, never half of it, and never lost."""
     shelf = Shelf(run)
@@ -363,7 +363,7 @@ def killed_at_step(run: Runner, step: int, *command: str) -> list[str]:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc names open files")
-@few_or_many(10, 10_000)
+@few_or_many(8, 10_000)
 def test_fetch_killed_at_its_steps(run: Runner, world: World, kills: int) -> None:
     """No step of a fetch, from the first lock to the last rename, leaves anything but old or new (long: each step)."""
 
