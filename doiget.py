@@ -21,12 +21,11 @@ Sections (each begins with a MARK line):
   15. Verify
   16. Citation graph
   17. Carry
-  18. Catalogue
-  19. Operations
-  20. Demo
-  21. Registry
-  22. MCP server
-  23. Command line
+  18. Operations
+  19. Demo
+  20. Registry
+  21. MCP server
+  22. Command line
 """
 
 from __future__ import annotations
@@ -7445,7 +7444,7 @@ _PUBMED_TAGS: Final = table("VI=VL IP=IS IS=SN PG=SP DP=PY JT=JF TA=JA FAU=AU AU
 _RIS_SURE: Final = table("doi=DO url=UR other=L3+LK+M3")
 
 
-def _ris_records(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:
+def _ris_records(text: str, warnings: list[str]) -> Iterator[tuple[int, list[tuple[str, str]]]]:
     """Yield (line, tagged values) of each record; it ends at `ER`, or where the next begins."""
     tags: list[tuple[str, list[str]]] = []
     start = 1
@@ -7463,10 +7462,12 @@ def _ris_records(text: str) -> Iterator[tuple[int, list[tuple[str, str]]]]:
             tags.append((tag, [(match[2] or match[3] or "").strip()]))
         elif line.strip() and tags and tag != "ER":
             tags[-1][1].append(line.strip())
+        elif tag != "ER":
+            _note_unread(line, number, warnings)
 
 
-def _read_ris(text: str, _warnings: list[str]) -> Iterator[Reference]:
-    for line, tags in _ris_records(text):
+def _read_ris(text: str, warnings: list[str]) -> Iterator[Reference]:
+    for line, tags in _ris_records(text, warnings):
         is_pubmed = tags[0][0] == "PMID"
         raw: dict[str, list[str]] = {}
         for tag, value in tags:
@@ -9594,15 +9595,7 @@ def _unpack_pdf(store: Store, pack: Pack, ref: Ref) -> PartFile:
 
 
 # ############################################################################
-# MARK: 18. Catalogue
-# ############################################################################
-# What else the open scholarly APIs can do, as rows of data.
-# Uses: nothing.
-# Promises: to be written
-
-
-# ############################################################################
-# MARK: 19. Operations
+# MARK: 18. Operations
 # ############################################################################
 # What doiget can do, one function and one registry row each; the command
 # line, MCP and the generated docs only iterate over the rows.
@@ -10136,7 +10129,7 @@ async def _add_listed(ctx: Context, path: Path) -> dict[str, Any]:
             answers = await resolve_many(ctx.client, ctx.cache, refs)
         for reference in window:
             row = {"input": reference.name} | await _add_reference(ctx, reference, path.parent, answers)
-            results.append(row | ({"key": reference.key} if reference.key or not reference.ref else {}))
+            results.append(row | ({"key": reference.name} if reference.key or not reference.ref else {}))
             if ctx.emit:
                 ctx.emit(results[-1])
     good = [row for row in results if row["ok"]]
@@ -11099,10 +11092,10 @@ async def _try_network(ctx: Context, checks: Sequence[Check]) -> list[Check]:
 
 
 # ############################################################################
-# MARK: 20. Demo
+# MARK: 19. Demo
 # ############################################################################
 # A small invented world inside the file, and the whole chain run on it.
-# Uses: 1-19.
+# Uses: 1-18.
 # Promises: no socket is opened; nothing is written outside a temporary folder.
 
 DEMO_DOI: Final = "10.5555/doiget.demo"
@@ -11272,11 +11265,11 @@ async def _demo_step(
 
 
 # ############################################################################
-# MARK: 21. Registry
+# MARK: 20. Registry
 # ############################################################################
 # The rows that the command line and MCP iterate over, and how each answer
 # reads to a person.
-# Uses: 1-20.
+# Uses: 1-19.
 # Promises: one row and one function make an operation; nothing here or below
 # knows an operation by name.
 
@@ -11726,10 +11719,10 @@ def exit_status_of(answer: Mapping[str, Any]) -> int:
 
 
 # ############################################################################
-# MARK: 22. MCP server
+# MARK: 21. MCP server
 # ############################################################################
 # The same operations for a model's host, over stdin and stdout.
-# Uses: 1 Errors, 4 Config and disk, 7 HTTP client, 14 Fetch, 19 Operations, 21 Registry.
+# Uses: 1 Errors, 4 Config and disk, 7 HTTP client, 14 Fetch, 18 Operations, 20 Registry.
 # Promises: stdout carries JSON-RPC frames and nothing else; every request that
 # was received is answered, cancelled, or counted out at the end; no line ends
 # the session.
@@ -12151,11 +12144,11 @@ def serve_session(wire: Wire, ctx: Context, tools: Mapping[str, Op]) -> int:
 
 
 # ############################################################################
-# MARK: 23. Command line
+# MARK: 22. Command line
 # ############################################################################
 # Words in, answers out: global flags, one parser per operation, the one door
 # to stdout, exit statuses.
-# Uses: 1, 2, 4, 13, 14, 19, 21, 22.
+# Uses: 1, 2, 4, 13, 14, 18, 20, 21.
 # Promises: artefacts always print, also into a pipe; under --json every
 # outcome is one JSON object; no traceback reaches a user.
 

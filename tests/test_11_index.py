@@ -81,7 +81,9 @@ def shelf(tmp_path_factory):
             retraction=Retraction("expression_of_concern"))  # fmt: skip
     lib.add("arXiv:1706.03762v5", "Attention Is All You Need", "Ashish Vaswani", "Noam Shazeer", date="2017", year=2017,
             type="preprint", abstract="The dominant sequence transduction models")  # fmt: skip
-    lib.add("10.1000/channel", "Channel Attention Is All You Need for Video Frame Interpolation", date="2020", year=2020)
+    lib.add(
+        "10.1000/channel", "Channel Attention Is All You Need for Video Frame Interpolation", date="2020", year=2020
+    )
     lib.add("10.1002/(sici)1096-9861(19971020)387:2<167::aid-cne1>3.0.co;2-z", "Cortical maps", year=1997, date="1997")
     lib.add("10.1000/none")
     return lib
@@ -209,7 +211,7 @@ def test_a_query_that_cannot_be_is_refused(shelf, query):
         assert {"year:abc": "2019..2021", "has:cake": "nopdf", "retracted:maybe": "yes"}[query] in caught.value.message
 
 
-NASTY = '"*^()-+:{}[]~&|!\\\'%_;,./<>?=@#$ \t\n'
+NASTY = "\"*^()-+:{}[]~&|!\\'%_;,./<>?=@#$ \t\n"
 SHARDS = ["author:", "year:", "year:2019..", "-", '"', "AND", "OR", "NOT", "NEAR(", "title:(", "has:pdf", "{title}:", "*",
           "10.1038/nphys1170", "機械", "\ud800", "\x00", "ﬁ", "İ", "ß", "x" * 60, "NULL", "rowid", "words:", "col : x"]  # fmt: skip
 
@@ -230,7 +232,9 @@ def test_any_text_is_safe_and_both_ways_of_finding_agree(shelf, text):
     total, places = shelf.index._scanned(wanted, (0, -1))
     assert [key for key, _ in hits.page] == [key for _, _, key in places]
     assert hits.total == total == len(places)
-    streamed = shelf.index._streamed(shelf.index._db, stream_sql(wanted), wanted.fts(), (0, -1), 99) if wanted.wanted else None
+    streamed = (
+        shelf.index._streamed(shelf.index._db, stream_sql(wanted), wanted.fts(), (0, -1), 99) if wanted.wanted else None
+    )
     assert streamed in (None, [place[:2] for place in places])
 
 
@@ -256,7 +260,20 @@ def test_folding_is_stable(text):
 def test_folding_ignores_form_case_and_accents():
     import unicodedata
 
-    for text in ("Müller", "İstanbul", "ŁÓDŹ", "Ærøskøbing", "Nguyễn", "Þórr", "Ελλάς", "Йод", "ﬁne", "x²", "ガギグ", "हिन्दी"):
+    for text in (
+        "Müller",
+        "İstanbul",
+        "ŁÓDŹ",
+        "Ærøskøbing",
+        "Nguyễn",
+        "Þórr",
+        "Ελλάς",
+        "Йод",
+        "ﬁne",
+        "x²",
+        "ガギグ",
+        "हिन्दी",
+    ):
         forms = {fold_words(unicodedata.normalize(form, text)) for form in ("NFC", "NFD", "NFKC", "NFKD")}
         assert len(forms) == 1, text
         assert fold_words(text.upper()) == fold_words(text.lower())
@@ -343,7 +360,13 @@ def test_pages_hold_while_entries_come_and_go(library, monkeypatch, is_broad):
 def test_a_cursor_goes_with_its_query(shelf):
     cursor = shelf.index.search("2020", 1).page[0][1]
     assert shelf.index.search("2020", 1, cursor).page
-    for query, other in (("2021", cursor), ("2020", cursor[:-1]), ("2020", "0"), ("2020", "x" * 500), ("2020", "9.9.deadbeef")):
+    for query, other in (
+        ("2021", cursor),
+        ("2020", cursor[:-1]),
+        ("2020", "0"),
+        ("2020", "x" * 500),
+        ("2020", "9.9.deadbeef"),
+    ):
         with pytest.raises(DoigetError) as caught:
             shelf.index.search(query, 1, other)
         assert caught.value.reason == "bad_cursor"
@@ -752,7 +775,13 @@ def put(home, ref, title, **work):
     metadata = home.metadata
     metadata.mkdir(parents=True, exist_ok=True)
     key = doiget.safekey(parse_ref(ref))
-    head = {"schema_version": "1.0", "ref": ref, "citekey": key, "source": "crossref", "added_at": "2026-11-30T00:00:00.000Z"}
+    head = {
+        "schema_version": "1.0",
+        "ref": ref,
+        "citekey": key,
+        "source": "crossref",
+        "added_at": "2026-11-30T00:00:00.000Z",
+    }
     (metadata / f"{key}.toml").write_bytes(doiget.render_toml({**head, "tags": [], "work": {"title": title, **work}}))
 
 
@@ -845,7 +874,11 @@ def test_reindex_counts_and_names_problems(run, home):
 def test_tags(run, home):
     put(home, "10.1000/a", "Whale")
     assert run("tag", "10.1000/a").out == "(no tags)\n"
-    assert run("tag", "10.1000/a", "to read", "physics,Ocean", "--json").json()["tags"] == ["to read", "physics", "Ocean"]
+    assert run("tag", "10.1000/a", "to read", "physics,Ocean", "--json").json()["tags"] == [
+        "to read",
+        "physics",
+        "Ocean",
+    ]
     assert run("search", 'tag:"to read"', "--json").json()["total"] == 1
     assert run("tag", "https://doi.org/10.1000/A", "PHYSICS").out == "to read, PHYSICS, Ocean\n"
     assert run("tag", "10.1000/a", "new", "--remove", "ocean", "TO READ", "none").out == "PHYSICS, new\n"
@@ -887,7 +920,9 @@ def test_search_as_a_tool(run, home):
     server = run.spawn("serve", "--offline")
 
     def ask(number, method, params):
-        server.stdin.write(json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode() + b"\n")
+        server.stdin.write(
+            json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode() + b"\n"
+        )
         server.stdin.flush()
         return json.loads(server.stdout.readline())["result"]
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_12_exports import entry_of, recorded_works
-from test_20_mcp import schemas, serve  # noqa: F401 - fixtures
-from test_21_cli import error_of, shelve
+from test_21_mcp import schemas, serve  # noqa: F401 - fixtures
+from test_22_cli import error_of, shelve
 from worlds import pdf_bytes, sha256
 
 import doiget
@@ -83,7 +83,9 @@ def test_months_and_strings() -> None:
 
 def test_accents() -> None:
     """Case BI-04."""
-    one = parse(r"@book{x, author={Vega, Mart{\'\i}n and M{\"u}ller, {\O}ystein}, title={Die Gedenk\"uberlieferung}, year=1989}")
+    one = parse(
+        r"@book{x, author={Vega, Mart{\'\i}n and M{\"u}ller, {\O}ystein}, title={Die Gedenk\"uberlieferung}, year=1989}"
+    )
     work = one.references[0].work
     assert [f"{a.family}, {a.given}" for a in work.authors] == ["Vega, Martín", "Müller, Øystein"]
     assert work.title == "Die Gedenküberlieferung"
@@ -108,7 +110,10 @@ def test_tex_becomes_unicode(raw: str, text: str) -> None:
 def test_names() -> None:
     assert names("von Neumann, John and King, Jr., Martin Luther and others") == [
         ("von", "Neumann", "", "John"), ("", "King", "Jr.", "Martin Luther")]  # fmt: skip
-    assert names("Ludwig van Beethoven AND\n Jean-Paul Sartre") == [("", "van Beethoven", "", "Ludwig"), ("", "Sartre", "", "Jean-Paul")]
+    assert names("Ludwig van Beethoven AND\n Jean-Paul Sartre") == [
+        ("", "van Beethoven", "", "Ludwig"),
+        ("", "Sartre", "", "Jean-Paul"),
+    ]
     assert names(r"{World Health Organization} and {Barnes and Noble} and {M{\"u}ller AG}") == [
         ("World Health Organization",), ("Barnes and Noble",), ("Müller AG",)]  # fmt: skip
     assert names("de la Cruz, Mar{\\'\\i}a and Doe, A. and") == [("de la", "Cruz", "", "María"), ("", "Doe", "", "A.")]
@@ -151,12 +156,21 @@ def test_where_identifiers_stand(fields: str, ref: str | None) -> None:
 
 def test_identifiers_of_several_kinds_and_in_keys() -> None:
     work = field("doi={10.1000/x}, eprint={1706.03762v2}, archiveprefix=arXiv, pmid=5, pmcid={PMC6}").work
-    assert (work.doi, work.arxiv_id, work.arxiv_version, work.pmid, work.pmcid) == ("10.1000/x", "1706.03762", 2, "5", "PMC6")
+    assert (work.doi, work.arxiv_id, work.arxiv_version, work.pmid, work.pmcid) == (
+        "10.1000/x",
+        "1706.03762",
+        2,
+        "5",
+        "PMC6",
+    )
     assert refs("@article{10.1093/nar/gkab123, title={T}}\n@article{12345678, title={U}}\n@article{2017arXiv170603762V, title={V}}") == [
         "10.1093/nar/gkab123", None, None]  # fmt: skip
     (doubtful,) = parse("@misc{k, doi={soon}, note={Its data are at 10.1000/d}}").references
     assert str(doubtful.ref) == "10.1000/d"
-    assert doubtful.warnings == ("the field doi holds no identifier: soon", "the identifier was found inside the field note")
+    assert doubtful.warnings == (
+        "the field doi holds no identifier: soon",
+        "the identifier was found inside the field note",
+    )
 
 
 @pytest.mark.parametrize(
@@ -168,7 +182,9 @@ def test_identifiers_of_several_kinds_and_in_keys() -> None:
     ],
 )  # fmt: skip
 def test_a_broken_entry_takes_no_other_with_it(broken: str) -> None:
-    bib = parse(f"@article{{a, title={{A}}}}\n{broken}\n@article{{c, title={{C}}, doi={{10.1000/c}}}}\n@article{{d, title={{D}}}}\n")
+    bib = parse(
+        f"@article{{a, title={{A}}}}\n{broken}\n@article{{c, title={{C}}, doi={{10.1000/c}}}}\n@article{{d, title={{D}}}}\n"
+    )
     assert [one.key for one in bib.references] == ["a", "b", "c", "d"]
     assert [one.work.title for one in bib.references][::2] == ["A", "C"]
     assert (bib.references[1].work.title or "").startswith("B") and bib.references[1].work.year == 2000
@@ -191,7 +207,7 @@ def test_odd_but_whole_entries() -> None:
 
 def test_comments_are_no_entries_but_mentioned_when_they_name_papers() -> None:
     bib = parse(
-        "% Encoding: UTF-8\n@comment{jabref-meta: databaseType:bibtex;}\n@preamble{\"\\newcommand{x}\"}\n@comment{@article{gone, doi={10.1000/gone}}}\n"
+        '% Encoding: UTF-8\n@comment{jabref-meta: databaseType:bibtex;}\n@preamble{"\\newcommand{x}"}\n@comment{@article{gone, doi={10.1000/gone}}}\n'
         "write to john@doe.example, see 10.1000/stray\n@article{a, title={A}}\n@string{x = {unclosed}\n@article{b, title={B}}"
     )
     assert [one.key for one in bib.references] == ["a", "b"]
@@ -204,7 +220,12 @@ def test_a_part_inherits_from_the_whole() -> None:
         "publisher={ACM}, doi={10.1000/whole}, file={whole.pdf}, editor={Ed, A.}}\n@incollection{lost, title={L}, crossref={nowhere}}"
     )
     part, whole, _ = bib.references
-    assert (part.work.container_title, part.work.year, part.work.publisher, part.work.pages) == ("Proc. of X", 1999, "ACM", "1-2")
+    assert (part.work.container_title, part.work.year, part.work.publisher, part.work.pages) == (
+        "Proc. of X",
+        1999,
+        "ACM",
+        "1-2",
+    )
     assert part.ref is None and part.files == (), "no identifier and no file is handed down"
     assert (str(whole.ref), whole.work.title) == ("10.1000/whole", "Proc. of X")
 
@@ -253,11 +274,27 @@ ER  -
 
 def test_ris_takes_the_right_date_and_the_abstract_once() -> None:
     """Case RI-01, import."""
-    for text in (RIS, "\ufeff" + RIS, RIS.replace("\n", "\r\n"), RIS.replace("  - ", " - "), RIS.replace("  -", "  -  "), RIS.replace("ER  -\n", "")):
+    for text in (
+        RIS,
+        "\ufeff" + RIS,
+        RIS.replace("\n", "\r\n"),
+        RIS.replace("  - ", " - "),
+        RIS.replace("  -", "  -  "),
+        RIS.replace("ER  -\n", ""),
+    ):
         (one,) = parse(text).references
         work = one.work
-        assert (work.date, work.abstract, work.doi, work.title) == ("2016-10-19", "Same text.", "10.1016/j.neuron.2016.10.006", "Grid cells")
-        assert str(one.ref) == "10.1016/j.neuron.2016.10.006" and work.authors[0].family == "Doe" and work.type == "journal-article"
+        assert (work.date, work.abstract, work.doi, work.title) == (
+            "2016-10-19",
+            "Same text.",
+            "10.1016/j.neuron.2016.10.006",
+            "Grid cells",
+        )
+        assert (
+            str(one.ref) == "10.1016/j.neuron.2016.10.006"
+            and work.authors[0].family == "Doe"
+            and work.type == "journal-article"
+        )
 
 
 def test_ris_dialects() -> None:
@@ -271,10 +308,23 @@ def test_ris_dialects() -> None:
     first, second, third, empty, untyped = ris.references
     work = first.work
     assert (first.key, str(first.ref), first.files, first.line) == ("key1", "10.1000/ris", ("files/12/a.pdf",), 4)
-    assert (work.title, work.container_title, work.date, work.pages) == ("A title: that goes on", "Full Name", "2001", "10-20")
+    assert (work.title, work.container_title, work.date, work.pages) == (
+        "A title: that goes on",
+        "Full Name",
+        "2001",
+        "10-20",
+    )
     assert (work.volume, work.issue, work.issn, work.authors[0].suffix) == ("3", "4", ("1234-5678",), "Jr.")
-    assert (second.work.title, second.work.container_title, second.work.editors[0].family) == ("No end before it", "Book", "Ed")
+    assert (second.work.title, second.work.container_title, second.work.editors[0].family) == (
+        "No end before it",
+        "Book",
+        "Ed",
+    )
     assert (str(third.ref), third.work.pmcid) == ("pmid:12345678", "PMC7")
+    assert ris.warnings == ()
+    assert parse("TY  - JOUR\nER  - \nno tag: doi:10.1000/x").warnings == (
+        "line 3: text outside entries is not read: 10.1000/x",
+    )
     assert empty.ref is None and untyped.work.title == "No type"
 
 
@@ -286,8 +336,18 @@ def test_pubmeds_own_format() -> None:
     )
     one, two = parse(text).references
     work = one.work
-    assert (str(one.ref), work.pmid, work.pmcid, work.date) == ("10.1016/j.cell.2019.05.031", "31178118", "PMC6687398", "2019-06-13")
-    assert (work.title, work.volume, work.issue, work.pages) == ("Comprehensive Integration of Single-Cell Data.", "177", "7", "1888-1902.e21")
+    assert (str(one.ref), work.pmid, work.pmcid, work.date) == (
+        "10.1016/j.cell.2019.05.031",
+        "31178118",
+        "PMC6687398",
+        "2019-06-13",
+    )
+    assert (work.title, work.volume, work.issue, work.pages) == (
+        "Comprehensive Integration of Single-Cell Data.",
+        "177",
+        "7",
+        "1888-1902.e21",
+    )
     assert [(a.family, a.given) for a in work.authors] == [("Stuart", "Tim")]
     assert (str(two.ref), two.work.title) == ("pmid:2", "B")
 
@@ -305,11 +365,23 @@ def test_csl_json() -> None:
         {"id": 2, "title": "B", "DOI": "https://doi.org/10.1000/B", "issued": {"literal": "October 2016"}, "note": "PMID: 5"},
         {"id": "none", "title": "C", "issued": {"raw": "2015"}},
     ]  # fmt: skip
-    for text in (json.dumps(items), json.dumps({"items": items}), "\n".join(map(json.dumps, items)), json.dumps(items, indent=1)):
+    for text in (
+        json.dumps(items),
+        json.dumps({"items": items}),
+        "\n".join(map(json.dumps, items)),
+        json.dumps(items, indent=1),
+    ):
         csl = parse(text)
         one, two, three = csl.references
         work = one.work
-        assert (one.key, str(one.ref), work.title, work.date, work.pages, work.pmid) == ("berg2016", "10.1000/n", "A b", "2016-10-19", "1-3", "123")
+        assert (one.key, str(one.ref), work.title, work.date, work.pages, work.pmid) == (
+            "berg2016",
+            "10.1000/n",
+            "A b",
+            "2016-10-19",
+            "1-3",
+            "123",
+        )
         assert [(a.particle, a.family, a.literal) for a in work.authors] == [("van", "Berg", ""), ("", "", "WHO")]
         assert (two.key, str(two.ref), two.work.year, two.work.pmid) == ("2", "10.1000/b", 2016, "5")
         assert (three.ref, three.work.date, csl.warnings) == (None, "2015", ())
@@ -324,8 +396,18 @@ def test_zotero_and_better_bibtex_json() -> None:
     preprint = {"itemType": "preprint", "title": "P", "extra": "arXiv:1706.03762 [cs]", "date": "October 19, 2016"}
     one, two = parse(json.dumps({"config": {}, "items": [item, preprint]})).references
     work = one.work
-    assert (one.key, str(one.ref), one.files, work.pmid, work.date) == ("doe2016", "10.1000/z", ("files/1/a.pdf",), "99", "2016-10-19")
-    assert (work.container_title, work.type, [a.family or a.literal for a in work.authors]) == ("J", "journal-article", ["Doe", "WHO"])
+    assert (one.key, str(one.ref), one.files, work.pmid, work.date) == (
+        "doe2016",
+        "10.1000/z",
+        ("files/1/a.pdf",),
+        "99",
+        "2016-10-19",
+    )
+    assert (work.container_title, work.type, [a.family or a.literal for a in work.authors]) == (
+        "J",
+        "journal-article",
+        ["Doe", "WHO"],
+    )
     assert [a.family for a in work.editors] == ["Ed"]
     assert (str(two.ref), two.work.year) == ("arXiv:1706.03762", 2016)
     (api,) = parse(json.dumps({"key": "ABCD", "data": preprint})).references
@@ -339,7 +421,9 @@ def test_broken_and_odd_json() -> None:
     assert [one.key for one in csl.references] == ["a", "c"]
     assert len(csl.warnings) == 1 and csl.warnings[0].startswith("line 2:")
     assert refs('{"items": [' + ",".join(lines)) == ["10.1000/a", "10.1000/b", "10.1000/c"], "cut short"
-    odd = parse('["10.1000/a", "see 10.1000/b", 5, null, {"title": ["T"], "DOI": 5, "author": "x", "issued": [2001], "type": []}, []]')
+    odd = parse(
+        '["10.1000/a", "see 10.1000/b", 5, null, {"title": ["T"], "DOI": 5, "author": "x", "issued": [2001], "type": []}, []]'
+    )
     assert [str(one.ref) for one in odd.references] == ["10.1000/a", "10.1000/b", "None", "None", "None", "None"]
     assert parse("[]").references == ()
     for depth in (80, 900, 100_000):
@@ -374,10 +458,17 @@ def test_plain_text(text: str, found: list[str | None]) -> None:
 
 
 def test_a_line_is_kept_as_it_was() -> None:
-    one, two = parse("[7] Doe J. A\u200b title\x07. doi: 10.1000/a. PMID: 5\n\nJust words about https://example.org/x").references
+    one, two = parse(
+        "[7] Doe J. A\u200b title\x07. doi: 10.1000/a. PMID: 5\n\nJust words about https://example.org/x"
+    ).references
     assert (one.text, one.line, one.work.pmid) == ("Doe J. A title. doi: 10.1000/a. PMID: 5", 1, "5")
     assert one.warnings == ("taken for the same work: pmid:5",)
-    assert (two.text, two.line, two.ref, two.name) == ("Just words about https://example.org/x", 3, None, "Just words about https://example.org/x")
+    assert (two.text, two.line, two.ref, two.name) == (
+        "Just words about https://example.org/x",
+        3,
+        None,
+        "Just words about https://example.org/x",
+    )
 
 
 # ############################################################################
@@ -390,7 +481,7 @@ def test_what_is_exported_reads_back(form: str) -> None:
     """Every recorded body, written as a library and read again: the same papers, by identifier, title and authors."""
     entries = [entry_of(work, citekey=f"key{number}") for number, work in enumerate(recorded_works())]
     options = doiget.ExportOptions(ascii=form.startswith("ascii"))
-    written = [doiget.EXPORTERS[form.split()[-1]].render(entry, options) for entry in entries]
+    written = [doiget.EXPORTERS[form.removeprefix("ascii ")].render(entry, options) for entry in entries]
     bib = parse(json.dumps(written) if form == "csl" else "\n".join(written))
     assert (len(bib.references), bib.warnings) == (len(entries), ())
     for entry, one in zip(entries, bib.references, strict=True):
@@ -401,6 +492,7 @@ def test_what_is_exported_reads_back(form: str) -> None:
         assert names[0] == names[1] or form == "ris", "RIS cannot tell a body from a person"
         if "$" not in (before.title or ""):
             assert doiget.full_title(before) == doiget.full_title(after)
+
 
 PIECES = st.sampled_from(
     ["@article{", "@", "{", "}", "(", ")", '"', ",", "=", "#", "\\", "$", "\n", " ", "title={", "k,", "%", "@comment{", "@string{", "TY  - JOUR\n", "ER  - ",
@@ -510,7 +602,9 @@ def test_every_kind_of_list_from_files_and_stdin(run: Runner, home: Home) -> Non
     }  # fmt: skip
     for name, text in lists.items():
         (home.cwd / name).write_text(text)
-    rows = offline_batch(run, *lists, "10.1000/a", "-", input=b"\xff\xfe" + lists["l.bib"].encode("utf-16-le"))["results"]
+    rows = offline_batch(run, *lists, "10.1000/a", "-", input=b"\xff\xfe" + lists["l.bib"].encode("utf-16-le"))[
+        "results"
+    ]
     assert [row["ref"] for row in rows] == ["10.1000/a"] * (len(lists) + 2)
 
 
@@ -564,7 +658,12 @@ def test_add_a_pdf(run: Runner, world: World, home: Home) -> None:
     (home.cwd / "my file.pdf").write_bytes(body)
     (home.cwd / "link.pdf").symlink_to("my file.pdf")
     answer = run("add", "my file.pdf", "--ref", "https://doi.org/10.1000/mine", "--json").json()
-    assert (answer["ref"], answer["source"], answer["sha256"], answer["size_bytes"]) == ("10.1000/mine", "local", sha256(body), len(body))
+    assert (answer["ref"], answer["source"], answer["sha256"], answer["size_bytes"]) == (
+        "10.1000/mine",
+        "local",
+        sha256(body),
+        len(body),
+    )
     assert (answer["title"], answer["already_in_store"]) == ("Mine", False)
     assert Path(answer["path"]).read_bytes() == body and Path(answer["path"]).parent == home.store
     for name in ("my file.pdf", "link.pdf"):
@@ -627,7 +726,9 @@ def test_add_a_library(run: Runner, world: World, home: Home, net: FakeInternet)
     (home.cwd / "three.pdf").write_bytes(pdfs["three"])
     (folder / "library.bib").write_text(
         "@article{one, doi={10.1000/one}, file={Snapshot:page.html:text/html;one.pdf:files/12/one.pdf:application/pdf}}\n"
-        "@article{two, doi={10.1000/two}, file={:two, final.pdf:PDF}}\n@article{three, doi={10.1000/three}, file={" + str(home.cwd / "three.pdf") + "}}\n"
+        "@article{two, doi={10.1000/two}, file={:two, final.pdf:PDF}}\n@article{three, doi={10.1000/three}, file={"
+        + str(home.cwd / "three.pdf")
+        + "}}\n"
         "@article{nofile, doi={10.1000/nofile}}\n@article{noid, title={T}, file={two, final.pdf}}\n@article{gone, doi={10.1000/one}, file={gone.pdf}}\n"
         "@article{nopdf, doi={10.1000/two}, file={page.html}}\n@article{share, doi={10.1000/two}, file={\\\\\\\\host\\\\x.pdf}}\n"
     )
@@ -649,9 +750,17 @@ def test_add_a_library(run: Runner, world: World, home: Home, net: FakeInternet)
 
 def test_add_a_library_offline_keeps_what_the_entries_say(run: Runner, home: Home, net: FakeInternet) -> None:
     (home.cwd / "a.pdf").write_bytes(pdf_bytes())
-    (home.cwd / "l.ris").write_text("TY  - JOUR\nID  - key\nTI  - Grid cells\nAU  - Doe, Ann\nPY  - 2016\nAN  - 123456\nDB  - PubMed\nL1  - a.pdf\nER  - \n")
+    (home.cwd / "l.ris").write_text(
+        "TY  - JOUR\nID  - key\nTI  - Grid cells\nAU  - Doe, Ann\nPY  - 2016\nAN  - 123456\nDB  - PubMed\nL1  - a.pdf\nER  - \n"
+    )
     (row,) = run("add", "l.ris", "--offline", "--json").json()["results"]
-    assert (row["key"], row["ref"], row["title"], row["year"], row["citekey"]) == ("key", "pmid:123456", "Grid cells", 2016, "doe2016grid")
+    assert (row["key"], row["ref"], row["title"], row["year"], row["citekey"]) == (
+        "key",
+        "pmid:123456",
+        "Grid cells",
+        2016,
+        "doe2016grid",
+    )
     assert net.connects() == []
 
 

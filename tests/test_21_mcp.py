@@ -471,7 +471,9 @@ VERBS = {
     "Get",
 }
 COMBINATORS = {"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "$ref", "$defs", "dependentSchemas"}
-FORBIDDEN_WORDS = re.compile(r"delete|remove|credential|password|shell|exec|url|file|path|dir(?!ection)|folder", re.IGNORECASE)
+FORBIDDEN_WORDS = re.compile(
+    r"delete|remove|credential|password|shell|exec|url|file|path|dir(?!ection)|folder", re.IGNORECASE
+)
 
 
 @pytest.fixture(scope="session")
