@@ -5338,14 +5338,8 @@ class Store:
         ref = parse_ref(resolved.ref)
         key = safekey(ref)
         with part or nullcontext(), self._writing(key):
-            try:
-                old = self._load_to_change(key, ref, has_room=part is None)
-            except DoigetError as exc:
-                if not exc.extra.get("is_damage"):
-                    raise
-                self.log.append("store_set_aside", file=f"{key}.toml")
-                self._move_to_trash(key, _RECORD)  # for a person to mend
-                old = {}
+            # A record that a slip of the pen made unreadable stops us here: what it says is not ours to lose.
+            old = self._load_to_change(key, ref, has_room=part is None)
             table = _merged_table(old, resolved, file if part is not None else None, tags)
             table.setdefault("added_at", utc_now(self._clock()))
             if not clean_line(table.get("citekey")):
@@ -5667,8 +5661,11 @@ def _kept(old: Any, new: Any) -> Any:
     return new
 
 
+MAX_TAGS: Final = 50
+
+
 def _clean_tags(tags: Sequence[object]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(tag for item in tags if (tag := clean_line(item, 100))))
+    return tuple(dict.fromkeys(tag for item in tags if (tag := clean_line(item, 100))))[:MAX_TAGS]
 
 
 def _iso(value: object) -> str | None:
@@ -5985,15 +5982,20 @@ def load_index_row(store: Store, key: str) -> IndexRow | None:
 
 
 def _texts_of(record: Mapping[str, Any], work: Mapping[str, Any]) -> tuple[str, ...]:
-    def words(names: str, source: Mapping[str, Any] = work) -> str:
-        values = (as_text(value) or "" for name in names.split() for value in as_list(source.get(name)))
-        return _GAP.join(fold_words(value[:MAX_RAW]) for value in values)
+    def words(*names: str, source: Mapping[str, Any] = work) -> str:
+        texts = [as_text(value) for name in names if name in source for value in as_list(source[name])]
+        return _GAP.join([fold_words(text[:MAX_RAW]) for text in texts if text])
 
     people = (*as_list(work.get("authors")), *as_list(work.get("editors")))
-    names = words("citekey ref", record) + _GAP + words("doi arxiv_id pmid pmcid year isbn")
-    venue = words("container_title event series institution journal_ref")
-    title, tags = words("title subtitle original_title"), words("tags", record)
-    return title, _GAP.join(map(_person_words, people)), tags, names, venue, words("abstract"), words("type")
+    return (
+        words("title", "subtitle", "original_title"),
+        _GAP.join(map(_person_words, people)),
+        words("tags", source=record),
+        words("citekey", "ref", source=record) + _GAP + words("doi", "arxiv_id", "pmid", "pmcid", "year", "isbn"),
+        words("container_title", "event", "series", "institution", "journal_ref"),
+        words("abstract"),
+        words("type"),
+    )
 
 
 def _person_words(raw: object) -> str:
@@ -6164,10 +6166,12 @@ class Index:
         try:
             with contextlib.closing(sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True)) as db:
                 count, seen_ns = _one(db, _COUNT), _one(db, "SELECT mtime_ns FROM state")
+                bad = _one(db, "SELECT count(*) FROM entry WHERE problem IS NOT NULL")
         except (sqlite3.Error, *_ODD):
             return False, f"{self.path} is damaged or busy: the next search makes it anew, or does without."
         waiting = "" if seen_ns == _mtime_ns(self.store.metadata) else "; the next search takes in what has changed"
-        return True, f"ok: {count} entries{waiting}"
+        unread = f"; {bad} records cannot be used (`doiget reindex` names them)" if bad else ""
+        return not bad, f"ok: {count} entries{unread}{waiting}"
 
     # ---- searching ----
 
@@ -6302,10 +6306,8 @@ class Index:
             for start in range(0, max(len(changed), 1), CHUNK):
                 keys = changed[start : start + CHUNK]
                 self._take_in(db, keys, known if start + CHUNK >= len(changed) else None)
-        self.store.problems.clear()
-        self.store.problems.update(
-            db.execute("SELECT key || '.toml', problem FROM entry WHERE id >= ?", (64 << 32,)).fetchall()
-        )
+        sql = "SELECT key || '.toml', problem FROM entry WHERE id >= ?"
+        self.store.problems = dict(db.execute(sql, (64 << 32,)).fetchall())  # in one step: threads read it
         return True
 
     def _differing(self, db: Any) -> list[str]:
@@ -6741,15 +6743,18 @@ def _venue(work: Work, column: int) -> dict[str, str | None]:
     return {publisher: maker, "series": series if series != maker else None}
 
 
+AND_OTHERS: Final = Author(literal="others")  # stands for authors that were left out: BibTeX's own et al.
+
+
 def _bib_name(author: Author) -> str:
     """Render a name as `von Last, Jr., First`; what would be read otherwise stands in braces."""
     family, given, particle, suffix = author.family, author.given, author.particle, author.suffix
     if not family:
         name = author.literal or display_name(author)
-        return name if name == "others" else f"{{{render_tex(name)}}}"  # `and others` is BibTeX's own et al.
+        return name if author is AND_OTHERS else f"{{{render_tex(name)}}}"
     if not given and not suffix:
         name = last_name(author)
-        is_clear = not re.search(r"[\s,]", family) and (not particle or particle.islower())
+        is_clear = not re.search(r"[\s,]|(?i:^others$)", family) and (not particle or particle.islower())
         return render_tex(name) if is_clear and "," not in particle else f"{{{render_tex(name)}}}"
     # In `Santos e Silva` the small word in the middle would be taken for a particle.
     is_mixed = " " in family and re.search(r"(?:^|\s)[^\W\d_a-z]\S*\s(?:\S+\s)*[a-z]", family)
@@ -6881,7 +6886,7 @@ EXPORTERS: Final[Mapping[str, Exporter]] = {
     "csl": Exporter(csl_item, join_csl, "csl_json", "library.json"),
     "ris": Exporter(render_ris, _join_texts, "ris", "library.ris"),
 }
-_LEGAL_CITEKEY: Final = r"[A-Za-z][A-Za-z0-9_:.-]*"
+LEGAL_CITEKEY: Final = r"[A-Za-z][A-Za-z0-9_:.-]*"
 
 
 def unique_citekeys(assigned: Mapping[str, str]) -> dict[str, str]:
@@ -6891,12 +6896,12 @@ def unique_citekeys(assigned: Mapping[str, str]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for key in sorted(assigned):
-        if re.fullmatch(_LEGAL_CITEKEY, assigned[key]):
+        if re.fullmatch(LEGAL_CITEKEY, assigned[key]):
             found.setdefault(assigned[key].lower(), key)
     chosen = {key: assigned[key] for key in found.values()}
     numbers: dict[str, Iterator[int]] = {}
     for key in sorted(assigned.keys() - chosen.keys()):
-        base = assigned[key] if re.fullmatch(_LEGAL_CITEKEY, assigned[key]) else _legal_citekey(assigned[key]) or key
+        base = assigned[key] if re.fullmatch(LEGAL_CITEKEY, assigned[key]) else _legal_citekey(assigned[key]) or key
         names = (base + _letters(number) for number in numbers.setdefault(base.lower(), itertools.count()))
         chosen[key] = next(name for name in names if name.lower() not in found)
         found[chosen[key].lower()] = key
@@ -6919,6 +6924,8 @@ def _legal_citekey(text: str) -> str:
 
 MAX_BIBLIOGRAPHY_BYTES: Final = 64_000_000
 MAX_WARNINGS: Final = 100
+MAX_LISTED: Final = 20_000  # of one list
+WANTED_MARK: Final = "# doiget wanted list"  # how a list of ours begins, whose comments are only about its refs
 
 
 @dataclass(frozen=True, slots=True)
@@ -6973,8 +6980,8 @@ def parse_word(word: str) -> Ref:
     return entry.ref
 
 
-def parse_bibliography(data: bytes | str) -> Bibliography:
-    """Read a reference list; of which kind it is, its content says (docs/BIBLIOGRAPHIES.md).
+def parse_bibliography(data: bytes | str, most: int | None = None) -> Bibliography:
+    """Read a reference list, or its first entries; of which kind it is, its content says (docs/BIBLIOGRAPHIES.md).
 
     Raises schema for what is too large or nested too deep. An entry without identifier has `ref` None.
     """
@@ -6983,7 +6990,11 @@ def parse_bibliography(data: bytes | str) -> Bibliography:
     text = re.sub("\r\n?", "\n", data if isinstance(data, str) else decode_text(data)).replace("\ufeff", "")
     kind = next((kind for kind, pattern in _KIND_MARKS.items() if re.search(pattern, text)), "text")
     warnings: list[str] = []
-    found = _KIND_READERS[kind](text, warnings)
+    found = list(itertools.islice(_first(_KIND_READERS[kind](text, warnings), warnings), most))
+    is_empty = not any(one.ref or "=" in one.text or replace(one.work, type=None) != Work() for one in found)
+    if is_empty and (found or kind == "csl") and kind != "text" and re.search(_LIKE_AN_ID, text):
+        kind = "text"  # prose that looks like another kind
+        found = list(itertools.islice(_first(_read_text(text, warnings), warnings), most))
     references = tuple(replace(reference, index=index) for index, reference in enumerate(found, 1))
     lines: dict[str, list[str]] = {}
     for reference in references:
@@ -6992,6 +7003,15 @@ def parse_bibliography(data: bytes | str) -> Bibliography:
     double = [f"duplicate key {key}: {where} {', '.join(at[:9])}" for key, at in lines.items() if key and len(at) > 1]
     own = [f"{reference.name}: {text}" for reference in references for text in reference.warnings]
     return Bibliography(kind, references, tuple([*warnings, *double, *own][:MAX_WARNINGS]))
+
+
+def _first(items: Iterable[T], warnings: list[str]) -> Iterator[T]:
+    """Yield the first items; a warning says how many more there are."""
+    # SECURITY: a million lines must not keep a server busy for minutes.
+    rest = iter(items)
+    yield from itertools.islice(rest, MAX_LISTED)
+    if more := sum(1 for _ in rest):
+        warnings.insert(0, f"only the first {MAX_LISTED} entries were read; {more} more were not")
 
 
 def load_text(word: str, max_bytes: int) -> str:
@@ -7106,6 +7126,7 @@ def _tex_formula(match: re.Match[str]) -> str:
 _BIB_START: Final = r"(?<!\w)@\s*([A-Za-z][\w-]*)\s*(?:(\{)|\((?=\s*[^\s,=(){}\"@]*\s*[,=]))"
 _BIB_SURE_START: Final = r"@\s*(?:(?i:string|preamble|comment)\s*[{(]|[A-Za-z][\w-]*\s*[{(][^,={}\"@]{0,300}[,=])"
 _BIB_FIELD: Final = r"(?:^|[,{\s(\"])([A-Za-z][\w:-]*)\s*=\s*(?=[{\"\w])"
+_MAX_MACRO: Final = 300  # SECURITY: a few letters of a list call it up, as often as there is room for them
 _LIKE_AN_ID: Final = r"(?i)\b10\.\d{4,9}/|arxiv|pmid|\bpmc\d"
 
 
@@ -7128,11 +7149,6 @@ class _BibChunk:
         self.pairs = _pair_braces(text, "[{}]")
         self.has_escaped = "\\{" in text or "\\}" in text
 
-    def pair_escaped(self) -> None:
-        """Pair again, taking an escaped brace for a character: TeX does, BibTeX does not."""
-        if self.has_escaped:
-            self.pairs, self.has_escaped = _pair_braces(self.text, r"\\.|[{}]"), False
-
     def read_fields(self, position: int, closer: str) -> tuple[dict[str, str], int] | None:
         """Read `name = value, …` up to the closer; returns them and the end, or None where something else stands."""
         fields: dict[str, str] = {}
@@ -7150,17 +7166,19 @@ class _BibChunk:
     def read_value(self, position: int, closer: str) -> tuple[str, int] | None:
         """Read strings, numbers and macros joined by `#`; returns the value and its end, or None."""
         parts: list[str] = []
+        room = MAX_RAW  # SECURITY: `@string{a = a # a}` doubles with every line
         while True:
             char, end = self.text[position : position + 1], self.end_of_string(position)
             if char in {"{", '"'}:
                 if end is None:
                     return None
-                parts.append(self.text[position + 1 : end])
-                position = end + 1
+                part, position = self.text[position + 1 : end], end + 1
             else:
                 end = _end_of_match(rf"[^\s,#{{}}\"{'' if closer == '}' else ')'}]*", self.text, position)
-                word, position = self.text[position:end], end
-                parts.append(self.macros.get(word.lower(), word))
+                part, position = self.text[position:end], end
+                part = self.macros.get(part.lower(), part)
+            parts += [part[:room]] if room else []
+            room -= len(part[:room])
             end = _end_of_match(r"\s*#\s*", self.text, position)
             if end == position:
                 return "".join(parts), position
@@ -7211,11 +7229,12 @@ def _bib_entries(text: str, warnings: list[str]) -> Iterator[_BibEntry]:
                 _note_unread(chunk.text[head.end() : close], line, warnings)
             else:
                 entry, close = _read_entry(chunk, head, line)
-                if kind != "string":
+                if kind == "string":
+                    macros.update((name, value[:_MAX_MACRO]) for name, value in entry.fields.items())
+                    if entry.is_broken or any(len(value) > _MAX_MACRO for value in entry.fields.values()):
+                        warnings.append(f"line {line}: this @string is broken, or too long and cut")
+                else:
                     yield entry
-                elif entry.is_broken:
-                    warnings.append(f"line {line}: this @string is broken")
-                macros.update(entry.fields if kind == "string" else {})
             line, position = line + chunk.text.count("\n", head.start(), close), close
         _note_unread(chunk.text[position:], line, warnings)
         line += chunk.text.count("\n", position)
@@ -7233,8 +7252,9 @@ def _note_unread(text: str, line: int, warnings: list[str]) -> None:
 def _read_entry(chunk: _BibChunk, head: re.Match[str], line: int) -> tuple[_BibEntry, int]:
     """Read the entry (or `@string`) that begins at `head`; returns it and where it ends, however broken it is."""
     text, opener, closer = chunk.text, head.end() - 1, "}" if head[2] else ")"
-    if closer == "}" and opener not in chunk.pairs:
-        chunk.pair_escaped()
+    if closer == "}" and opener not in chunk.pairs and chunk.has_escaped:
+        # Pair again, taking an escaped brace for a character: TeX does, BibTeX does not.
+        chunk.pairs, chunk.has_escaped = _pair_braces(text, r"\\.|[{}]"), False
     first = _end_of_match('[^,={}"]*', text, head.end())
     key = text[head.end() : first].strip()
     if text[first : first + 1] == "=":
@@ -7280,7 +7300,7 @@ _INHERITED: Final = (
 
 
 def _read_bib(text: str, warnings: list[str]) -> Iterator[Reference]:
-    entries = list(_bib_entries(text, warnings))
+    entries = list(_first(_bib_entries(text, warnings), warnings))
     by_key = {entry.key.lower(): entry.fields for entry in reversed(entries)}
     for entry in entries:
         fields = entry.fields
@@ -7345,7 +7365,7 @@ def _read_bib_name(raw: str) -> object:
     """Read one name as BibTeX writes it: `von Last, Jr, First`, `First von Last`, `{A Body}`, BibLaTeX's `family=…`."""
     raw = raw.strip()
     name = " ".join(tex_to_text(raw).split())
-    if name.lower() == "others":
+    if raw.lower() == "others":
         return None
     if _pair_braces(raw, "[{}]").get(0) == len(raw) - 1:
         return make_author(literal=name)
@@ -7467,7 +7487,7 @@ def _ris_records(text: str, warnings: list[str]) -> Iterator[tuple[int, list[tup
 
 
 def _read_ris(text: str, warnings: list[str]) -> Iterator[Reference]:
-    for line, tags in _ris_records(text, warnings):
+    for line, tags in _first(_ris_records(text, warnings), warnings):
         is_pubmed = tags[0][0] == "PMID"
         raw: dict[str, list[str]] = {}
         for tag, value in tags:
@@ -7505,7 +7525,6 @@ _ZOTERO: Final = table(
     "issue page=pages publisher=publisher|university|institution abstract=abstractNote language ISBN ISSN URL=url DOI "
     "note=extra PMID PMCID number=archiveID|number"
 )
-_JSON_TRIES: Final = 100
 
 
 def _read_json(text: str, warnings: list[str]) -> Iterator[Reference]:
@@ -7514,7 +7533,7 @@ def _read_json(text: str, warnings: list[str]) -> Iterator[Reference]:
         _check_nesting(items)
     except (RecursionError, DoigetError):
         raise DoigetError("schema", "The JSON is nested too deep.") from None
-    for item in items:
+    for item in _first(items, warnings):
         raw = as_dict(dig(item, "data") if isinstance(dig(item, "data"), dict) else item)
         if isinstance(item, str):
             yield from _read_text(item, warnings)
@@ -7556,8 +7575,7 @@ def _json_items(text: str, warnings: list[str]) -> list[Any]:
     try:
         data = json.loads(text)
     except ValueError as error:
-        items, position, tries = [], 0, 0
-        decoder = json.JSONDecoder()
+        items, position, tries, decoder = [], 0, 0, json.JSONDecoder()
         while (start := text.find("{", position)) >= 0:
             try:
                 item, position = decoder.raw_decode(text, start)
@@ -7565,8 +7583,8 @@ def _json_items(text: str, warnings: list[str]) -> list[Any]:
             except ValueError as inner:
                 # From every brace a few times, for the good may be inside the broken; then only from where it broke.
                 tries += 1
-                position = start + 1 if tries < _JSON_TRIES else max(start + 1, getattr(inner, "pos", 0))
-                if tries > 10 * _JSON_TRIES:
+                position = start + 1 if tries < 100 else max(start + 1, getattr(inner, "pos", 0))
+                if tries > 1000:
                     break
         if tries or not items:
             line = getattr(error, "lineno", 1)
@@ -7583,8 +7601,8 @@ _AND_ANOTHER: Final = rf"(?i)\b(?:and|or|also|see|cf|und|et)\b{_BEGINS_WITH_AN_I
 _LABELS: Final = r"(?i)\b(?:https?|doi|org|arxiv|abs|pdf|pmid|pmcid|pmc|pubmed|www|and)\b"
 
 
-def _read_text(text: str, _warnings: list[str]) -> Iterator[Reference]:
-    for line, item in _text_items(text):
+def _read_text(text: str, warnings: list[str]) -> Iterator[Reference]:
+    for line, item in _first(_text_items(text, warnings), warnings):
         refs = find_refs(item)
         if not refs:
             with contextlib.suppress(DoigetError):  # a bare number is a PMID where it is all there is
@@ -7595,8 +7613,8 @@ def _read_text(text: str, _warnings: list[str]) -> Iterator[Reference]:
         words = re.findall(r"(?<![\w./:-])[^\W\d_]{3,}(?![\w/:-])", re.sub(_LABELS, "", item))
         if len(found) == len(refs) and len(words) >= 2 and not re.search(_AND_ANOTHER, item):
             others = ", ".join(str(ref) for ref in refs if ref is not _best(found))
-            warnings = (f"taken for the same work: {others}",) if others else ()
-            yield Reference(0, None, _best(found), _with_ids(Work(), found), shown, line, (), warnings)
+            own = (f"taken for the same work: {others}",) if others else ()
+            yield Reference(0, None, _best(found), _with_ids(Work(), found), shown, line, (), own)
         else:
             for ref in refs:
                 yield Reference(0, None, ref, _with_ids(Work(), {ref.kind: ref}), shown, line)
@@ -7604,13 +7622,15 @@ def _read_text(text: str, _warnings: list[str]) -> Iterator[Reference]:
                 yield Reference(0, None, None, Work(), shown, line)
 
 
-def _text_items(text: str) -> Iterator[tuple[int, str]]:
+def _text_items(text: str, warnings: list[str]) -> Iterator[tuple[int, str]]:
     """Part a plain list into (line, reference); `#` begins a comment. A reference may run over several lines."""
     block: list[tuple[int, str]] = []
     rows = [(number, line.strip()) for number, line in enumerate(re.split("[\n\x0b\x0c\u2028\u2029]", text), 1)]
     has_blocks = re.search(r"\S[^\S\n]*\n[^\S\n]*\n\s*\S", text) is not None
     for number, line in [*rows, (0, "")]:
         if line.startswith("#"):
+            if len(warnings) < MAX_WARNINGS and not text.startswith(WANTED_MARK) and find_refs(line):
+                _note_unread(line, number, warnings)
             continue
         if line and not (block and re.match(_BULLET, line)):
             block.append((number, line))
@@ -7637,7 +7657,7 @@ def _block_items(block: list[tuple[int, str]], *, may_be_one: bool) -> Iterator[
 
 _KIND_MARKS: Final = {
     "csl": r"\A\s*(?:\{\s*\"|\[\s*(?:[{\"]|\]\s*\Z))",
-    "ris": r"(?m)^[^\S\n]*(?:TY[^\S\n]{0,3}-[^\S\n]*[A-Z]{3,}|PMID[^\S\n]?-[^\S\n]*\d)",
+    "ris": r"(?m)^[^\S\n]*(?:TY[^\S\n]{0,3}-[^\S\n]*[A-Z]{3,}|PMID[^\S\n]?-[^\S\n]*\d+)[^\S\n]*$",
     "bib": _BIB_START,
 }
 _KIND_READERS: Final[Mapping[str, Callable[[str, list[str]], Iterator[Reference]]]] = {
@@ -8233,6 +8253,8 @@ MAX_TITLE_WORDS: Final = 60  # compared; the cost grows with the cube where word
 _PART_END: Final = r"\s*[:?!.;\u2014(\[]\s+|\s+[-\u2013\u2014(\[]\s*"
 #: What publishers put before the title of a work that is no longer to be trusted, and before one about another work.
 _MARKED_TITLE: Final = r"(?i)^\W*(retracted|withdrawn|removed)(?:\s+(?:article|paper|chapter))?\s*[:\])\u2014-]+\s*"
+#: A bracket that is no part of a title.
+_ADDED: Final = r"(?i)\s*[(\[](?:[\W\d]*|in (?:english|german|french|chinese)|preprint)[)\]]\W*$"
 _ABOUT_ANOTHER: Final = (
     r"(?i)\W*(?:(?:author|publisher)?\s*correction|erratum|corrigend|addendum|retraction|expression of concern"
     r"|editorial note|repl(?:y|ies) to|(?:author )?response (?:to|for)|comments? (?:on|to)|reviews? (?:for|of)"
@@ -8272,7 +8294,8 @@ def _spelled(word: str) -> tuple[str, ...]:
     return tuple(functools.reduce(lambda text, rule: re.sub(rule[0], rule[1], text), r, word) for r in _SPELLINGS)
 
 
-def likeness(given: Sequence[str], found: Sequence[str]) -> float:
+@functools.lru_cache(8192)
+def likeness(given: tuple[str, ...], found: tuple[str, ...]) -> float:
     """Compare two titles word by word and in order: 1 the same, 0.97 but for spelling, else at most 0.84."""
     import difflib
 
@@ -8289,24 +8312,24 @@ def likeness(given: Sequence[str], found: Sequence[str]) -> float:
 
 
 def title_likeness(given: Work, found: Work) -> float | None:
-    """Compare titles; a subtitle may be missing on one side. None where one has none, or they differ in script."""
+    """Compare titles; the claim may leave a part out, not add one. None: one is missing or in another script."""
     if not given.title or not found.title:
         return None
-    (mine, my_parts), (theirs, their_parts) = _title_forms(given), _title_forms(found)
+    (mine, _), (theirs, parts) = _title_forms(given), _title_forms(found)
     best = max(likeness(a, b) for a in mine for b in theirs)
     if best > _EXACT or _is_about_another(given) != _is_about_another(found):
         return best
-    pairs = [*itertools.product(mine, their_parts), *itertools.product(my_parts, theirs)]
-    if any(likeness(a, b) > _EXACT for a, b in pairs):
+    if any(likeness(a, b) > _EXACT for a in mine for b in parts):
         return 0.93
     return None if _is_latin(given.title) != _is_latin(found.title) else best
 
 
 def _title_forms(work: Work) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     """Return the words of a title as a whole, also with its subtitle or in the original, and those of its parts."""
-    title = re.sub(_MARKED_TITLE, "", work.title or "")
+    title = re.sub(_ADDED, "", re.sub(_MARKED_TITLE, "", work.title or ""))
     main, *rest = re.split(_PART_END, title, maxsplit=1)
-    wholes = (title, f"{title} {work.subtitle}" if work.subtitle else None, work.original_title)
+    more = [part for part in (work.subtitle, work.original_title) if part]
+    wholes = (title, *(f"{title} {part}" for part in more), work.original_title)
     unbracketed = re.sub(r"\s*[(\[][^()\[\]]*[)\]]$", "", title)
     parts = [main, unbracketed, *(part for part in rest if len(title_words(part)) > 3)]
     return [title_words(text) for text in wholes if text], [*map(title_words, parts)]
@@ -8359,7 +8382,7 @@ def is_same_person(given: Author, found: Author) -> bool:
 def strangers(given: Work, found: Work) -> list[Author] | None:
     """List the claimed authors whom the record does not name; None where one side names nobody that can be compared.
 
-    A list cut short is none the worse, and neither is one longer than the registry's that has its first author.
+    A list cut short is none the worse. A longer one passes where registries cut theirs: at one author, or after many.
     """
     mine, theirs = (
         [parse_name(name.literal) or name if name.literal else name for name in names]
@@ -8371,7 +8394,13 @@ def strangers(given: Work, found: Work) -> list[Author] | None:
         return None
     if unknown and all(name.literal for name in unknown):  # only bodies, which go by many names
         return None if len(unknown) == len(mine) else []
-    return [] if len(mine) > len(theirs) and mine[0] not in unknown else unknown
+    is_cut = len(theirs) == 1 or len(theirs) > 20
+    return [] if is_cut and len(mine) > len(theirs) and mine[0] not in unknown else unknown
+
+
+#: What passes, but makes a verdict less sure than others do.
+_PRINTING: Final = "an earlier printing of the book"
+_MORE_NAMES: Final = "the record lists fewer"
 
 
 def year_agreement(given: Work, found: Work) -> tuple[Agreement, str]:
@@ -8381,15 +8410,16 @@ def year_agreement(given: Work, found: Work) -> tuple[Agreement, str]:
     later = given.year - found.year
     where = f"{given.type} {given.container_title} {given.publisher} {given.institution}"
     claims_preprint = bool(re.search(r"(?i)arxiv|rxiv|\bcorr\b|preprint|ssrn|working paper", where))
-    named = f"{found.doi} {found.journal_ref} {found.comment}"
+    named = f"{found.journal_ref} {found.comment}"
+    in_doi = "arxiv" not in (found.doi or "") and f".{given.year}." in (found.doi or "")  # no arXiv number, no ISSN
     elsewhere = bool(given.container_title) and not (found.container_title and _is_same_container(given, found))
     rules = {
         "": later == 0,
         "one year apart: online and print, or preprint and article": abs(later) == 1,
-        "the record names this year, too": bool(re.search(rf"(?<!\d){given.year}(?!\d)", named)),
+        "the record names this year, too": in_doi or bool(re.search(rf"(?<!\d){given.year}(?!\d)", named)),
         "the year of the preprint": claims_preprint and not is_preprint(found) and -3 <= later < 0,
         "the year the preprint was published": is_preprint(found) and elsewhere and 0 < later <= 3,
-        "an earlier printing of the book": later < -4 and bool(re.search("book$|monograph", found.type or "")),
+        _PRINTING: later < -4 and bool(re.search("book$|monograph", found.type or "")),
     }
     rule = next((text for text, holds in rules.items() if holds), None)
     return rule is not None, rule or ""
@@ -8436,19 +8466,22 @@ class Comparison(NamedTuple):
     def score(self) -> float:
         """Weigh the agreement: 0.99 where all agrees, less for what is not said and what a rule let pass."""
         weight = {True: 1.0, False: 0.0, None: 0.3}
-        title, noted = 0.3 if self.title is None else self.title, sum("note" in row for row in self.rows)
+        title = 0.3 if self.title is None else self.title
+        noted = sum(0.15 if row["note"] in {_PRINTING, _MORE_NAMES} else 0.02 for row in self.rows if "note" in row)
         agreed = 0.5 + 0.3 * title + 0.15 * weight[self.authors] + 0.05 * weight[self.year]
-        return round(min(0.99, agreed) - 0.02 * noted, 2)
+        return round(min(0.99, agreed) - noted, 2)
 
 
 def compare(given: Work, found: Work) -> Comparison:
     """Hold what a reference claims against a record."""
     title, unknown = title_likeness(given, found), strangers(given, found)
     year, note = year_agreement(given, found)
-    people = (unknown or given.authors or given.editors, found.authors or found.editors)
+    names = (unknown or given.authors or given.editors, found.authors or found.editors)
+    mine, theirs = ("; ".join(map(display_name, some[:6])) for some in names)
+    is_longer = unknown == [] and len(given.authors) > len((*found.authors, *found.editors))
     rows = [
-        evidence("title", given.title, found.title, "a part is missing on one side" if title == 0.93 else ""),
-        evidence("authors", *("; ".join(map(display_name, names[:6])) for names in people)),
+        evidence("title", given.title, found.title, "a part is left out" if title == 0.93 else ""),
+        evidence("authors", mine, theirs, _MORE_NAMES if is_longer else ""),
         evidence("year", given.year, found.year, note),
     ]
     if given.container_title and found.container_title and not _is_same_container(given, found):
@@ -8473,6 +8506,17 @@ _SEGMENT_END: Final = (
     r"[.?!]\s+|[,;:]\s+|[\"\u201c\u201d\u201e\u00ab\u00bb()\[\]]|\s[-\u2013\u2014]\s|\b(?:1[5-9]|20)\d\d\s+"
 )
 _EDGES: Final = ' ,.;:"\u201c\u201d\u201e\u00ab\u00bb()[]'
+_SENTENCE_END: Final = r"(?<!\b[A-Z])[.?!]\s+|[\"\u201c\u201d\u201e\u00ab\u00bb\n]"
+#: Words beside a title in a line without punctuation.
+_BESIDE: Final = (
+    "et al and in proc proceedings conf conference international j journal trans vol volume no issue p pp pages page s"
+    " ed eds arxiv preprint biorxiv medrxiv nature science cell"
+)
+#: What goes on with a title: a subtitle, or words in lower case that no place of publication begins with.
+_GOES_ON: Final = (
+    r"(?:(?<=:)|(?<=:\s))\s*[^\W\d_]|(?<=\()in [a-z]"
+    r"|(?!(?:in|vol|no|pp?|pages?|eds?|et|arxiv|preprint|[a-z]*rxiv|doi)\b)[a-z]{2}"
+)
 _YEAR: Final = r"(?<![\w-])(?:1[5-9]|20)\d\d(?![\w-])"
 
 
@@ -8481,19 +8525,40 @@ def claim_in(text: str, found: Work) -> Work | None:
     the year nearest to the record's. Empty where there is little but an identifier; None where nothing can be compared.
     """
     kinds, text = [ref.kind for ref in find_refs(text)], re.sub(_IDS, " ", text)
-    words, wanted, names = title_words(text), title_words(found.title or ""), {*_name_words(text)}
-    if len(words) < 4 or len(kinds) > len({*kinds}):
+    words, names, has_many = title_words(text), {*_name_words(text)}, len(kinds) > len({*kinds})
+    if len(words) < 3:
         return Work()
     like, _, start, end = _title_span(text, found)
     first = found.authors[:1] if found.authors and _family(found.authors[0]) <= names else ()
-    if like < _EXACT and first and len(wanted) > 2 and f" {' '.join(wanted)} " in f" {' '.join(words)} ":
-        return Work(title=found.title, authors=first, year=_nearest_year(text, found))  # a line without punctuation
+    if like < _EXACT and first and (title := _bare_title(text, found)):
+        return Work(title=title, authors=first, year=_nearest_year(text, found))
     year = _nearest_year(text[:start] + " ; " + text[end:], found)
     if like >= _CLOSE:
-        people = tuple(_people_in(text[:start], found))
+        people = () if has_many else tuple(_people_in(text[:start], found))  # before it stand other works
         return Work(title=text[start:end].strip(_EDGES), authors=people or first, year=year)
-    is_citation = bool(first) or (year is not None and len(words) >= 8)
-    return Work(title=max(re.split(_SEGMENT_END, text), key=len), year=year) if is_citation else None
+    is_dated = year is not None and len(words) >= 8
+    is_named = not has_many or re.match(r"[\W\d]*[A-Z][\w'-]+,? [A-Z]\b", text)
+    longest = max(re.split(_SENTENCE_END, text), key=len)
+    return Work(title=longest, year=year) if first or (is_dated and is_named) else None
+
+
+def _bare_title(text: str, found: Work) -> str | None:
+    """Find a title in a line without punctuation: beside it may stand only people, the venue, a year, numbers."""
+    wanted, names = title_words(found.title or ""), " ".join(map(display_name, found.authors))
+    beside = {*title_words(f"{names} {found.container_title}"), *_name_words(names), *table(_BESIDE)}
+    for part in re.split(_SENTENCE_END, text) if len(wanted) > 2 else ():
+        tokens, size = part.split(), len(wanted)
+        said = [(word, n) for n, token in enumerate(tokens) for word in title_words(token)]
+        words = [word for word, _ in said]
+        at = next((n for n in range(len(said) - size + 1) if (*words[n : n + size],) == wanted), None)
+        if at is not None and all(_is_beside(w, tokens[n], beside) for w, n in said[:at] + said[at + size :]):
+            return " ".join(tokens[said[at][1] : said[at + size - 1][1] + 1]).strip(_EDGES)
+    return None
+
+
+def _is_beside(word: str, token: str, known: set[str]) -> bool:
+    """Say whether a word is a known one or its beginning, or looks like a number or an acronym (NeurIPS)."""
+    return any(text.startswith(word) for text in known) or bool(re.search(r"\d|^\W*[A-Z]+[a-z]*[A-Z]", token))
 
 
 def _nearest_year(text: str, found: Work) -> int | None:
@@ -8509,9 +8574,13 @@ def _title_span(text: str, found: Work) -> tuple[float, int, int, int]:
     spans = []
     for a in range(len(words)):
         for b in range(a, min(a + 8, len(words))):
+            if re.search(r"[,:(]\s*$", text[max(0, ends[b + 1] - 3) : ends[b + 1]]) and re.compile(_GOES_ON).match(
+                text, ends[b + 1]
+            ):
+                continue
             said = set[str]().union(*words[a : b + 1])
             spans.append((len(said & wanted) / len(said | wanted), -b, ends[a], ends[b + 1]))
-    likely = sorted(spans, reverse=True)[:8] if wanted else []
+    likely = sorted(spans, reverse=True)[:5] if wanted else []
     titles = ((Work(title=text[a:b].strip(_EDGES)), a, b) for share, _, a, b in likely if share)
     return max(((title_likeness(work, found) or 0.0, a - b, a, b) for work, a, b in titles), default=(0.0, 0, 0, 0))
 
@@ -8585,10 +8654,10 @@ class Verification:
 
         self.more, self.unasked, self.compared = [], None, {}
         with anyio.move_on_after(self.ctx.time_left(math.inf) - 1.5):
-            await self._resolve(list(dict.fromkeys(r.ref for r in page if r.ref)))
+            await self._resolve(list(dict.fromkeys(ref for r in page if r.ref for ref in (r.ref, *self._beside(r)))))
             await self._search(list(dict.fromkeys(filter(None, (self._query(r) for r in page if r.ref is None)))))
             await self._look_again(page)
-        rows = [self._by_id(r) if r.ref else self._by_search(r) for r in page]
+        rows = await anyio.to_thread.run_sync(self._judge, page, abandon_on_cancel=True)  # the loop answers meanwhile
         self._step(page[-1].index - self.done)
         done = [row for row in itertools.takewhile(lambda row: row is not None, rows) if row]
         if done and self.ctx.ends < math.inf:
@@ -8643,11 +8712,12 @@ class Verification:
 
     async def _look_again(self, page: Sequence[Reference]) -> None:
         """Ask DataCite and OpenAlex in a request or two for all that Crossref has not, and for misnamed ids."""
-        self.unasked = {}
+        import anyio
+
         if self.ctx.config.offline:
+            self.unasked = {}
             return
-        missing = [r for r in page if r.ref is None and not ((best := self._best(r)) and best[0].is_match)]
-        suspect = [r for r in page if r.ref and (row := self._by_id(r)) and row["verdict"] in {"mismatch", "not_found"}]
+        missing, suspect = await anyio.to_thread.run_sync(self._open, page, abandon_on_cancel=True)
         phrases, others = (list(filter(None, map(self._phrase, refs))) for refs in (missing, suspect))
         asked, more = _slices_by_length(phrases), _slices_by_length([*phrases, *others])
         tasks = {f"datacite {n}": _later(self._ask_datacite, batch) for n, batch in enumerate(asked)}
@@ -8658,6 +8728,12 @@ class Verification:
         self.more = [work for found in answers.values() if isinstance(found, Found) for work, _ in found.works]
         self.unasked = {name.split()[0]: error for name, error in answers.items() if isinstance(error, DoigetError)}
         self.warnings |= dict.fromkeys(say_unasked(self.unasked))
+
+    def _open(self, page: Sequence[Reference]) -> tuple[list[Reference], list[Reference]]:
+        """Return the references without id that no hit is, and those whose id leads elsewhere or nowhere."""
+        missing = [r for r in page if r.ref is None and not ((best := self._best(r)) and best[0].is_match)]
+        rows = [(r, self._by_id(r)) for r in page]
+        return missing, [r for r, row in rows if row and row["verdict"] in {"mismatch", "not_found"}]
 
     async def _ask_datacite(self, phrases: Sequence[str]) -> Found:
         with time_limit(SEARCH_LIMIT_S):
@@ -8685,6 +8761,9 @@ class Verification:
         return f'"{" ".join(words[:8])}"' if words else ""
 
     # ---- judgement ----
+
+    def _judge(self, page: Sequence[Reference]) -> list[Row | None]:
+        return [self._by_id(r) if r.ref else self._by_search(r) for r in page]
 
     def _claim(self, r: Reference, work: Work) -> Work | None:
         return claim_in(r.text, work) if self.is_text else r.work
@@ -8717,10 +8796,18 @@ class Verification:
             return self._row(r, "not_found", 0.98, [evidence("id", str(r.ref), None, answer.message), *hints])
         claim = self._claim(r, answer.work)
         found = compare(claim or Work(), answer.work)
+        others = [a.work for ref in self._beside(r) if isinstance(a := self.known.get(ref), Resolved)]
+        if found.contradicted and any(compare(self._claim(r, work) or Work(), work).is_match for work in others):
+            found = compare(Work(), answer.work)  # the line describes another of its ids; this one is only looked up
         if claim is None or (claim.title and not answer.work.title and not (found.authors and found.year)):
             row = evidence("title", claim.title if claim else r.text, answer.work.title, "cannot be compared")
             return self._row(r, "could_not_check", 0.0, [row, *_notice_of(answer.work)[1]])
         return self._judged(r, found, answer.work, answer.ref, hints)
+
+    def _beside(self, r: Reference) -> list[Ref]:
+        """List the other ids of one kind on a line of text."""
+        refs = find_refs(r.text) if self.is_text else []
+        return [ref for ref in refs if r.ref and ref.kind == r.ref.kind and ref != r.ref][:4]
 
     def _judged(self, r: Reference, found: Comparison, work: Work, ref: str | None, hints: Sequence[Row]) -> Row:
         """Give the verdict on a reference whose record is there."""
@@ -8746,9 +8833,7 @@ class Verification:
         is_registered = is_article or is_preprint_claim
         if not error and best and best[0].is_near:
             return self._row(r, "mismatch", 0.75, [*best[0].contradicted, *rows])
-        if not error and (is_preprint_claim or not is_registered):  # where else it might be was not asked
-            error = self.unasked.get("datacite")
-        if error:
+        if error := error or next(iter(self.unasked.values()), None):  # where else it might be was not asked
             return self._unchecked(r, error, rows)
         if best and (best[0].title or 0) >= _SAME and not best[0].contradicted:
             rows = [evidence("authors", None, None, "a title alone is no proof"), *rows]
@@ -9281,21 +9366,20 @@ citing to the cited work. Tab and arrow keys move, Enter opens a work.</p><ul cl
 # MARK: 17. Carry
 # ############################################################################
 # Papers for a machine without network: the list of what is wanted there, and packs of it, made elsewhere.
-# Uses: 1 Errors, 2 Identifiers, 3 Records, 4 Config and disk, 7 HTTP client, 10 Store.
+# Uses: 1 Errors, 2 Identifiers, 3 Records, 4 Config and disk, 7 HTTP client, 10 Store,
+# 12 Exports, 13 Bibliographies.
 # Promises: the same entries give the same pack, byte for byte. Nothing in a pack is believed unchecked; nothing that is
 # in the store is overwritten; what a kill cut short, the next run completes.
 #
 # A pack is a zip file of `.metadata/<safekey>.toml`, `<safekey>.pdf` and, last, a manifest with the size and SHA-256 of
 # each (docs/LOCKED_DOWN.md).
 
-WANTED_MARK: Final = "# doiget wanted list"  # how such a file begins
 PACK_MARK: Final = "doiget-pack 1"  # how a pack of ours ends: the comment of the zip file
 PACK_FORMAT, PACK_VERSION = "doiget-pack", 1
 MANIFEST: Final = "doiget-pack.json"
 MAX_INDEX_BYTES: Final = 64_000_000  # of the manifest and of the zip's own, shorter directory: 400,000 files
 MAX_RATIO: Final = 100  # unpacked to packed
 _MEMBER: Final = rf"\.metadata/({_KEY})\.toml|({_KEY})\.pdf"
-_CITEKEY: Final = r"[A-Za-z][A-Za-z0-9:._+/-]{0,99}"  # what is safe in every bibliography
 
 
 def spare_foreign(path: Path, mark: str, place: int = 0) -> None:
@@ -9561,7 +9645,7 @@ def unpack_entry(store: Store, pack: Pack, key: str) -> tuple[str, Entry, list[s
         if old:
             work, source, tags = merge_works(old.work, work), "store", (*old.tags, *tags)
         part = _unpack_pdf(store, pack, ref) if file and _is_wanted(store, key, old, file) else None
-        wish = citekey if re.fullmatch(_CITEKEY, citekey) else ""
+        wish = citekey if re.fullmatch(LEGAL_CITEKEY, citekey[:100]) else ""
         entry = store.save(Resolved(str(ref), work, source), file if part else None, tags, part, wish)
     foreign = sorted(set(table) - set(_KNOWN_KEYS))
     warnings = [f"Its citekey {citekey} is {entry.citekey} here."] if citekey not in {"", entry.citekey} else []
@@ -9606,6 +9690,8 @@ def _unpack_pdf(store: Store, pack: Pack, ref: Ref) -> PartFile:
 AUTHORS_SHOWN: Final = 20
 AUTHORS_LISTED: Final = 3
 MAX_LIST: Final = 100
+WARNINGS_SHOWN: Final = 20
+TAGS_SHOWN: Final = 20
 MAX_ANSWER_BYTES: Final = 55_000
 DEFAULT_LIST: Final = 20
 BATCH_MAX: Final = 100
@@ -9812,7 +9898,7 @@ def entry_summary(entry: Entry) -> dict[str, Any]:
         "container_title": entry.work.container_title,
         "citekey": entry.citekey,
         "path": str(entry.pdf_path) if entry.pdf_path else None,
-        "tags": list(entry.tags),
+        "tags": list(entry.tags[:TAGS_SHOWN]),
         "retraction": entry.work.retraction.status if entry.work.retraction else None,
     }
 
@@ -10232,11 +10318,20 @@ def find_entry(ctx: Context, ref: Ref) -> Entry | None:
     return entry
 
 
+def missing_entry(ctx: Context, ref: Ref, what: str) -> DoigetError:
+    """Make the error for what the store does not hold; a record that is there, but of no use, is the better answer."""
+    if problem := ctx.store.problems.get(f"{safekey(ref)}.toml"):
+        return DoigetError("not_writable", problem, hint="Correct it in an editor, or delete the file.", ref=str(ref))
+    return DoigetError("no_pdf_in_store", what, ref=str(ref))
+
+
 def info(ctx: Context, ref: Annotated[str, REF_ARG]) -> dict[str, Any]:
     """Show what the store holds of a paper: metadata, file, citekey, tags; null when it holds nothing."""
-    entry = find_entry(ctx, parse_ref(ref))
+    parsed = parse_ref(ref)
+    entry = find_entry(ctx, parsed)
     if entry is None:  # say so when there is a record that was refused: linked, damaged, of another key
-        return {"ok": True, "entry": None, "warnings": list(ctx.store.problems.values())}
+        problem = ctx.store.problems.get(f"{safekey(parsed)}.toml")
+        return {"ok": True, "entry": None, "warnings": [problem] if problem else []}
     metadata, cut = capped_metadata(entry.work)
     return {
         "ok": True,
@@ -10265,7 +10360,7 @@ def recent(
     if (fitting := fitting_rows([entry_summary(entry) for entry in entries])) < len(entries):
         entries, total, next_cursor = ctx.store.recent(fitting, cursor or None)
     shown = [entry_summary(entry) for entry in entries]
-    warnings = list(ctx.store.problems.values())[:MAX_LIST]
+    warnings = list(ctx.store.problems.values())[:WARNINGS_SHOWN]
     return {"ok": True, "entries": shown, "total": total, "next_cursor": next_cursor, "warnings": warnings}
 
 
@@ -10275,7 +10370,7 @@ def path(ctx: Context, ref: Annotated[str, REF_ARG]) -> dict[str, Any]:
     entry = find_entry(ctx, parsed)
     if entry is None or entry.pdf_path is None:
         why = f" {' '.join(entry.warnings)}" if entry is not None else ""
-        raise DoigetError("no_pdf_in_store", f"The store holds no PDF of {parsed}.{why}", ref=str(parsed))
+        raise missing_entry(ctx, parsed, f"The store holds no PDF of {parsed}.{why}")
     return {"ok": True, "ref": entry.ref, "path": str(entry.pdf_path)}
 
 
@@ -10326,7 +10421,7 @@ def search(
     rows = [entry_summary(entry) for entry, _ in found]
     fitting = fitting_rows(rows) if rows else 0
     next_cursor = found[fitting - 1][1] if fitting < len(rows) else hits.page[-1][1] if hits.has_more else None
-    warnings = [ctx.index.trouble] if ctx.index.trouble else []
+    warnings = [*filter(None, [ctx.index.trouble]), *[*ctx.store.problems.values()][:WARNINGS_SHOWN]]
     return {
         "ok": True, "matches": rows[:fitting], "total": hits.total, "next_cursor": next_cursor, "warnings": warnings
     }  # fmt: skip
@@ -10343,7 +10438,7 @@ def tag(
     parsed = parse_ref(ref)
     entry = find_entry(ctx, parsed)
     if entry is None:
-        raise DoigetError("no_pdf_in_store", f"The store holds no entry for {parsed}.", ref=str(parsed))
+        raise missing_entry(ctx, parsed, f"The store holds no entry for {parsed}.")
     tags = {tag.casefold(): tag for tag in (*entry.tags, *_parted(add))}
     for word in _parted(remove):
         tags.pop(word.casefold(), None)
@@ -10368,7 +10463,6 @@ def reindex(ctx: Context) -> dict[str, Any]:
 
 EXPORT_MAX: Final = 200
 AUTHORS_EXPORTED: Final = 100  # of an entry that alone is larger than an answer
-WARNINGS_SHOWN: Final = 20
 NO_REFS: Final[list[str]] = []
 STORED_REFS_ARG: Final = Arg("identifiers of stored papers", max_length=EXPORT_MAX, many=True)
 STORED_QUERY_ARG: Final = Arg("or a search of the store", max_length=500)
@@ -10388,7 +10482,7 @@ class ExportPage:
         """Take an entry in, whole; False where it does not fit any more."""
         row, people = self._render(entry), len(entry.work.authors)
         if not self.rows and people > AUTHORS_EXPORTED and self._size(row) > self.room:
-            shown = (*entry.work.authors[:AUTHORS_EXPORTED], Author(literal="others"))
+            shown = (*entry.work.authors[:AUTHORS_EXPORTED], AND_OTHERS)
             row = self._render(replace(entry, work=replace(entry.work, authors=shown)))
             self.warnings.append(f"{entry.ref}: {AUTHORS_EXPORTED} of {people} authors; `doiget export` writes all.")
         size = self._size(row)
@@ -10508,9 +10602,13 @@ def _export(
     keys, missing = _chosen_keys(ctx, refs, query, assigned)
     citekeys, after = unique_citekeys(assigned), _place_of(cursor)
     last: str | None = None
-    page = ExportPage(formats, options, ctx.max_answer_bytes / 2 - len(json.dumps(missing)))
+    page = ExportPage(formats, options, ctx.max_answer_bytes / 2)
     if missing:
-        page.warnings.append(f"Not in the store: {', '.join(missing[:10])}{', …' if len(missing) > 10 else ''}.")
+        page.warnings.append(
+            f"Not in the store: {', '.join(missing[:3])}{', …' if len(missing) > 3 else ''} ({len(missing)})."
+        )
+        if page.room < math.inf:  # an answer for a model: half of the room is for the entries
+            missing = missing[: fitting_rows([{"ref": ref} for ref in missing], int(page.room / 4))]
     for place in sorted(place for key in keys if (place := (assigned.get(key, "").lower(), key)) > after):
         entry = ctx.store.load_key(place[1])
         if entry is None:  # no use, or gone since
@@ -10576,6 +10674,7 @@ def _nothing_written(refs: Sequence[str], query: str, warnings: Sequence[str]) -
 # ---- Verify ----
 
 MAX_TEXT: Final = 1_000_000
+MAX_REFERENCES: Final = 5_000
 
 
 async def verify(
@@ -10590,7 +10689,8 @@ async def verify(
     """
     import anyio
 
-    bibliography = await anyio.to_thread.run_sync(parse_bibliography, text)
+    parsed = await anyio.to_thread.run_sync(parse_bibliography, text, MAX_REFERENCES + 1, abandon_on_cancel=True)
+    bibliography = replace(parsed, references=parsed.references[:MAX_REFERENCES])
     references, start = bibliography.references, int(cursor[1:]) if re.fullmatch(r"r[0-9]{1,6}", cursor) else 0
     if cursor and not 0 < start < len(references):
         raise DoigetError("bad_cursor")
@@ -10606,6 +10706,8 @@ async def verify(
                 break
     end = start + len(rows)
     warnings = [] if references else ["No reference was found in the text."]
+    if len(parsed.references) > MAX_REFERENCES:
+        warnings = [f"Only the first {MAX_REFERENCES} references are checked."]
     return {
         "ok": True,
         "references": rows,
@@ -10829,11 +10931,14 @@ def log(
     return {"ok": True, "healthy": healthy, "path": str(ctx.config.access_log), **report}
 
 
+UNSAID: Final = "\0"
+
+
 def config(
     ctx: Context,
     action: Annotated[str, Arg("what to do", choices=("get", "set", "path"))],
     key: Annotated[str, Arg("the setting, for example store or network.proxy")] = "",
-    value: Annotated[str, Arg("its new value; an empty one unsets it")] = "",
+    value: Annotated[str, Arg("its new value; an empty one ('') unsets it")] = UNSAID,
 ) -> dict[str, Any]:
     """Show the settings with their origins, change one in config.toml, or say where that file is."""
     file = ctx.config.config_dir / "config.toml"
@@ -10842,8 +10947,12 @@ def config(
     if ctx.config.error:
         raise DoigetError("schema", ctx.config.error)
     if action == "set":
+        if value == UNSAID:
+            raise DoigetError(
+                "schema", "The new value is missing.", hint="`doiget config set KEY VALUE`; '' unsets it."
+            )
         save_setting(ctx.config, key, value)
-        return {"ok": True, "path": str(file), "key": key}
+        return {"ok": True, "path": str(file), "key": key, "value": value or None}
     if key and key not in SETTING_BY_KEY:
         raise DoigetError("schema", f"There is no setting {key!r}.", hint="`doiget config get` lists them.")
     keys = [key] if key else list(SETTING_BY_KEY)
@@ -11337,7 +11446,8 @@ def render_pack(answer: dict[str, Any]) -> str:
 def render_unpack(answer: dict[str, Any]) -> str:
     """Render what became of a pack: counts, and a line for each remark; the entries have been shown as they came."""
     remarks = [f"{row['input']}: {text}" for row in answer["results"] for text in row.get("warnings", [])]
-    return "\n".join([", ".join(f"{number} {name}" for name, number in answer["counts"].items()), *remarks])
+    counts = ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in answer["counts"].items())
+    return "\n".join([counts, *remarks])
 
 
 def render_add(answer: dict[str, Any]) -> str:
@@ -11625,7 +11735,7 @@ OPERATIONS: Final[Mapping[str, Op]] = {
         Op(graph, Effect.NETWORK, NETWORK_CODES | READ_CODES | {Code.NOT_FOUND}, render_graph, formats=GRAPH_FORMATS,
            tool="expand_citation_graph", outputs="nodes:array edges:array truncated:boolean warnings:array"),
         Op(add, Effect.WRITE, NETWORK_CODES | READ_CODES | {Code.NOT_FOUND}, render_add, pdfs=True, each="results",
-           outputs="source:string path:string results:array counts:object"),
+           render_each=render_result, outputs="source:string path:string results:array counts:object"),
         Op(pack, Effect.READ, READ_CODES | {Code.NOT_FOUND, Code.CAPABILITY_DENIED}, render_pack,
            outputs="file:string sha256:string size_bytes:integer counts:object missing:array warnings:array"),
         Op(unpack, Effect.WRITE, READ_CODES | {Code.CAPABILITY_DENIED}, render_unpack, each="results",
@@ -12441,6 +12551,8 @@ def add_argument(parser: Any, param: Param) -> None:
 
 
 def _run_operation(console: Console, op: Op, flags: Mapping[str, Any], words: Sequence[str]) -> int:
+    if any(param.arg.words for param in op.params()):  # `search grid -dna`: such a word is none of our flags
+        words = [f"\0{word}" if re.match("-[^-]", word) and word != "-h" else word for word in words]
     given = {
         name: value
         for name, value in vars(build_parser(op).parse_args(words)).items()
@@ -12561,7 +12673,7 @@ def read_inputs(op: Op, given: dict[str, Any]) -> tuple[str, ...]:
         elif param.arg.file:
             given[param.name] = load_text(given[param.name], param.arg.max_length or MAX_BIBLIOGRAPHY_BYTES)
         elif param.arg.words:
-            given[param.name] = " ".join(given[param.name])
+            given[param.name] = " ".join(given[param.name]).replace("\0", "")
     return warnings
 
 
@@ -12570,6 +12682,10 @@ def read_words(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     refs: list[str] = []
     warnings: tuple[str, ...] = ()
     for word in words:
+        if is_file(word) and is_pdf(word):
+            raise DoigetError(
+                "schema", f"{word} is a PDF, no list.", hint="`doiget add FILE --ref REF` puts it into the store."
+            )
         if word == "-" or is_list(word):
             listed = parse_bibliography(load_text(word, MAX_BIBLIOGRAPHY_BYTES))
             refs += map(Listed, listed.references)
@@ -12590,6 +12706,14 @@ def is_list(word: str) -> bool:
     except DoigetError:
         return True
     return False
+
+
+def is_pdf(word: str) -> bool:
+    """Say whether a plain file begins as PDFs do."""
+    if not Path(word).is_file():
+        return False
+    with disk_errors("read", word), open(word, "rb") as file:  # noqa: PTH123 - Path.open is for our own files
+        return file.read(5) == b"%PDF-"
 
 
 def is_file(word: str) -> bool:

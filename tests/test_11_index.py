@@ -564,13 +564,14 @@ def test_without_an_index_citekeys_come_from_the_records(library, monkeypatch):
 
 @posix
 def test_processes_side_by_side(tmp_path):
-    """Writers and searchers at once: unique citekeys, no error, and all is found in the end."""
+    """Writers, searchers and rebuilders at once: unique citekeys, no error, and what is there is found."""
     import multiprocessing
 
     def work(name):
         library = Library(tmp_path)
         for number in range(8):
             library.add(f"10.1000/{name}{number}", "Whale song", "Ann Lee", year=2020, date="2020")
+            assert library.index.rebuild() > number
             found = library.index.search("whale", 5)
             assert f"doi_10.1000_{name}{number}" in library.index.keys("whale")
             assert found.total > number

@@ -107,6 +107,10 @@ def test_tex_becomes_unicode(raw: str, text: str) -> None:
     assert tex(raw) == text
 
 
+def test_an_author_called_others() -> None:
+    assert names("Doe, J and {others} and others") == [("", "Doe", "", "J"), ("others",)]
+
+
 def test_names() -> None:
     assert names("von Neumann, John and King, Jr., Martin Luther and others") == [
         ("von", "Neumann", "", "John"), ("", "King", "Jr.", "Martin Luther")]  # fmt: skip
@@ -552,6 +556,46 @@ def test_hostile_sizes_take_linear_time(hostile: str) -> None:
     assert time.process_time() - began < 6
 
 
+@pytest.mark.parametrize("one", ["", *(f"@string{{b{n}=a#a}}" for n in range(3))])
+def test_macros_do_not_multiply(one: str) -> None:
+    bib = parse('@string{a="x"}' + "@string{a=a#a}" * 40 + one + "@article{q,title=a" + "#a" * 5000 + "}")
+    (entry,) = bib.references
+    assert entry.work.title and set(entry.work.title.rstrip("\u2026")) == {"x"}
+    assert any("@string" in warning for warning in bib.warnings), "what is cut is said"
+
+
+@pytest.mark.parametrize(
+    ("unit", "start"),
+    [("a{}\n", ""), ("@a{{x{},\n", ""), ("@a(x{},", ""), ("TY  - JOUR\nN1  - {}\n", ""), ('{{"title":"{}"}}', '[{"a":[1,2'), ("10.1000/a{}, ", "")],
+)  # fmt: skip
+def test_the_count_is_bounded_and_said(unit: str, start: str) -> None:
+    count = doiget.MAX_LISTED + 5
+    bib = parse(start + "".join(unit.format(number) for number in range(count)))
+    assert len(bib.references) == doiget.MAX_LISTED
+    assert bib.warnings[0] == f"only the first {doiget.MAX_LISTED} entries were read; 5 more were not"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"a":1}\n10.1000/def', [None, "10.1000/def"]),
+        ("TY - JOUR see 10.1000/abc", ["10.1000/abc"]),
+        ("PMID- 12 is not 10.1000/abc", ["10.1000/abc"]),
+        ("I cite @smith{x, y} and 10.1000/abc\n10.1000/def", ["10.1000/abc", "10.1000/def"]),
+    ],
+)
+def test_prose_that_looks_like_another_kind(text: str, found: list[str | None]) -> None:
+    assert (parse(text).kind, refs(text)) == ("text", found)
+
+
+def test_comments_of_a_list_are_mentioned_when_they_name_papers(tmp_path: Path) -> None:
+    assert parse("# my arXiv list\n10.1000/a").warnings == ()
+    assert parse("10.1000/a\n# 10.1000/x").warnings == ("line 2: text outside entries is not read: 10.1000/x",)
+    ours = tmp_path / "wanted.txt"
+    doiget.save_wanted(ours, {"10.1000/a": "Erratum to 10.1000/b"}, ["pmid 5, or 10.1000/"])
+    assert (refs(ours.read_bytes()), parse(ours.read_bytes()).warnings) == (["10.1000/a"], ())
+
+
 def test_too_large_is_an_error() -> None:
     with pytest.raises(doiget.DoigetError, match="64 MB"):
         parse(b"x" * (doiget.MAX_BIBLIOGRAPHY_BYTES + 1))
@@ -620,7 +664,7 @@ def test_a_pmid_only_entry_is_resolved(run: Runner, world: World, home: Home) ->
     ("words", "what"),
     [
         (["empty.bib"], "holds no reference"),
-        (["paper.pdf"], "paper.pdf is no text file"), (["deep.json"], "nested too deep"),
+        (["paper.pdf"], "paper.pdf is a PDF, no list"), (["deep.json"], "nested too deep"),
     ],
 )  # fmt: skip
 def test_lists_that_cannot_be_read(run: Runner, home: Home, net: FakeInternet, words: list[str], what: str) -> None:
@@ -745,7 +789,7 @@ def test_add_a_library(run: Runner, world: World, home: Home, net: FakeInternet)
     assert len(net.requests()) <= 4, net.text()
     lines = run("add", folder / "library.bib", "--jsonl", "--offline").jsonl()
     assert [row.get("already_in_store") for row in lines] == [True, True, True, None, None, None, None, None]
-    assert "3 already_in_store, 5 failed" in run("add", folder / "library.bib", "--offline").out
+    assert "3 already in store, 5 failed" in run("add", folder / "library.bib", "--offline").out
 
 
 def test_add_a_library_offline_keeps_what_the_entries_say(run: Runner, home: Home, net: FakeInternet) -> None:

@@ -1009,10 +1009,14 @@ def test_unpacking_killed_at_any_moment(run: Runner, home: Home, kills: int) -> 
     life = run("unpack", crate.pack, "--store", home.root / "warm").seconds
     seen: list[int] = []
     while len(seen) < kills:
-        for _ in range(5):
+        for turn in range(5):
             process = run.spawn("unpack", crate.pack, stdin=null, stdout=null, stderr=null)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(life * (0.3 + 0.5 * rng.random()))
+            end = time.monotonic() + life * (0.3 + 0.5 * rng.random())
+            before = len(list(home.store.glob("*.pdf")))
+            while process.poll() is None and time.monotonic() < end + turn % 2 * 30:
+                if turn % 2 and len(list(home.store.glob("*.pdf"))) > before:
+                    break  # it has just begun to write
+                time.sleep(0.002)
             process.kill()
             if process.wait() == -signal.SIGKILL:
                 seen.append(check_whole(store, crate))

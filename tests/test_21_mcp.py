@@ -1314,7 +1314,7 @@ def test_a_client_that_does_not_read_cannot_hold_the_server(run: Runner, schemas
             process.stdin.close()
         else:
             process.send_signal(signal.SIGTERM)
-        assert process.wait(LEAVES_WITHIN_S) == (0 if how == "eof" else 143)
+        assert process.wait(3 * LEAVES_WITHIN_S) == (0 if how == "eof" else 143)  # it may still be starting
 
 
 @posix_only

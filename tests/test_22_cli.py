@@ -960,3 +960,65 @@ def test_a_store_that_is_a_file_is_a_plain_error(run: Runner, home: Home) -> Non
     result = run("doctor", "--offline", "--json")
     assert (result.rc, result.json()["store_writable"]) == (10, False)
     assert home.store.read_text() == "in the way"
+
+
+# ---- slips ----
+
+
+def test_a_record_with_a_slip_is_named_and_never_replaced(
+    run: Runner, world: World, home: Home, tmp_path: Path
+) -> None:
+    """A line broken by hand must not cost the tags above it: nothing is written until it is mended."""
+    world.paper(DOI, pdf_url="https://journals.plos.org/fake/1.pdf")
+    shelve(home, DOI)
+    assert run("tag", DOI, "keepme").rc == 0
+    record = next(home.metadata.glob("*.toml"))
+    broken = record.read_text().replace("[work]", 'title = "broken\n[work]')
+    record.write_text(broken)
+    mine = tmp_path / "mine.pdf"
+    mine.write_bytes(pdf_bytes("another"))
+    for words in (("fetch", DOI), ("tag", DOI, "more"), ("path", DOI), ("remove", DOI), ("add", mine, "--ref", DOI)):
+        error = error_of(run(*words, "--json"))
+        assert (error["code"], record.name in error["message"]) == ("STORE_ERROR", True), words
+        assert "editor" in error["hint"]
+    assert record.name in run("info", DOI, "--json").json()["warnings"][0]
+    assert record.read_text() == broken
+    assert not list((home.metadata / ".trash").glob("*"))
+    assert run("recent").rc == 0
+    (index,) = (row for row in run("doctor", "--offline", "--json").json()["checks"] if row["name"] == "index")
+    assert (index["status"], "1 records cannot be used" in index["detail"]) == ("warning", True)
+
+
+def test_a_forgotten_value_unsets_nothing(run: Runner) -> None:
+    assert run("config", "set", "timeout_s", "30").rc == 0
+    assert error_of(run("config", "set", "timeout_s", "--json"))["reason"] == "schema"
+    assert "timeout_s = 30" in run("config", "get", "timeout_s").out
+    assert run("config", "set", "timeout_s", "").rc == 0
+    assert "default" in run("config", "get", "timeout_s").out
+
+
+def test_a_word_with_a_minus_is_part_of_the_query(run: Runner, home: Home) -> None:
+    shelve(home, DOI, title="Grid cells and memory")
+    shelve(home, "10.1371/journal.other", title="Grid cells and DNA repair")
+    for words in (["grid", "-dna"], ["-dna", "--limit", "5"], ["grid", "-dna", "--json"]):
+        out = run("search", *words).out
+        assert DOI in out, words
+        assert "journal.other" not in out, words
+
+
+def test_a_pdf_is_no_list(run: Runner, tmp_path: Path) -> None:
+    paper = tmp_path / "paper.pdf"
+    paper.write_bytes(pdf_bytes("text"))
+    error = error_of(run("batch", paper, "--json"))
+    assert (error["reason"], "is a PDF" in error["message"], "doiget add" in error["hint"]) == ("schema", True, True)
+
+
+def test_many_tags_do_not_burst_an_answer(run: Runner, home: Home) -> None:
+    """A record edited by hand may hold anything: what is read of it is bounded (spec §3.1, Size)."""
+    shelve(home, DOI, title="Grid cells")
+    record = next(home.metadata.glob("*.toml"))
+    word = "\u6f22" * 90
+    tags = ", ".join(f'"{word}{n}"' for n in range(1500))
+    record.write_text(record.read_text().replace("tags = []", f"tags = [{tags}]"))
+    for words in (("info", DOI), ("search", "grid"), ("recent",)):
+        assert len(run(*words, "--json").stdout) < 60_000, words
