@@ -6017,6 +6017,7 @@ def _stamp_of(found: os.stat_result, now_ns: int) -> int:
 # ---- The index ----
 
 _LISTED: Final = ", ".join(_COLUMNS)
+_EMPTIED: Final = -2  # in the place of a time: the records are not in yet
 _PRAGMAS: Final = """
 PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;
 PRAGMA cache_size = -65536; PRAGMA cache_spill = OFF"""
@@ -6024,7 +6025,7 @@ _SCHEMA: Final = f"""
 BEGIN IMMEDIATE;
 DROP TABLE IF EXISTS words; DROP TABLE IF EXISTS state; DROP TABLE IF EXISTS entry; DROP TABLE IF EXISTS doc;
 CREATE TABLE state (mtime_ns INTEGER, checked_at REAL, pdfs_ns INTEGER);
-INSERT INTO state VALUES (-1, 0, -1);
+INSERT INTO state VALUES ({_EMPTIED}, 0, -1);
 CREATE TABLE entry (id INTEGER PRIMARY KEY, key TEXT, stamp INTEGER, citekey TEXT COLLATE NOCASE, added_at TEXT,
   problem TEXT, year INTEGER, retracted INTEGER, pdf INTEGER);
 CREATE INDEX by_key ON entry (key, stamp);
@@ -6077,7 +6078,6 @@ class Index:
         self.trouble = ""  # why answers take longer than they should
         self._db: Any = None  # a connection
         self._mode = "file"  # then memory, then scan: without a database
-        self._is_mended = False
         self._turn = threading.RLock()  # one thread of a server at a time
 
     @property
@@ -6237,6 +6237,7 @@ class Index:
         try:
             if (sqlite3 := _sqlite()) is None:
                 self._mode, self.trouble = "scan", _NO_SQLITE
+            failures = 0
             while self._mode != "scan":
                 try:
                     db = self._db = self._db or self._open(sqlite3)
@@ -6247,9 +6248,13 @@ class Index:
                         return None
                     if pdfs:
                         self._look_for_pdfs(db)
-                    return question(db)
+                    with db:  # one state of the database for the whole answer
+                        db.execute("BEGIN")
+                        if _one(db, "SELECT mtime_ns FROM state") != _EMPTIED:
+                            return question(db)
                 except (sqlite3.Error, *_ODD) as error:
-                    self._fall_back(str(error))
+                    failures += 1
+                    self._fall_back(str(error), failures)
             return question(None)
         finally:
             self._turn.release()
@@ -6273,18 +6278,17 @@ class Index:
             db.executescript(_SCHEMA)
         return db
 
-    def _fall_back(self, why: str) -> None:
-        """After a failure, choose what to try next: a new file (once), a database in memory, none."""
+    def _fall_back(self, why: str, failures: int) -> None:
+        """After a failure, choose what to try next: once more, a new file, a database in memory, none."""
         if self._db is not None:
             self._db.close()
             self._db = None
         if "no such module" in why or self._mode == "memory":
             self._mode, self.trouble = "scan", "SQLite has no FTS5 here, or fails: every search reads all records."
-        elif "locked" in why or self._is_mended:
+        elif "locked" in why or failures > 2:
             reason = "another process keeps its file busy" if "locked" in why else f"{self.path} cannot be used"
             self._mode, self.trouble = "memory", f"The index is kept in memory: {reason}."
-        else:
-            self._is_mended = True
+        elif failures == 2:
             for path in (self.path, self.path.with_name(f"{self.path.name}-journal")):
                 remove_file(path)
 
@@ -6327,7 +6331,7 @@ class Index:
 
     def _explained(self, since_ns: int, until_ns: int) -> list[str] | None:
         """List the records that doiget changed between two times of their folder; None if others were at work."""
-        if -1 in {since_ns, until_ns} or since_ns == until_ns:
+        if min(since_ns, until_ns) < 0 or since_ns == until_ns:
             return [] if since_ns == until_ns >= 0 else None
         try:
             text = (load_bytes(self._journal, 2 * JOURNAL_BYTES) or b"").decode("ascii", "replace")
@@ -12655,10 +12659,17 @@ def copy_pdfs(answer: Mapping[str, Any], folder: Path) -> None:
 
 
 def write_texts(texts: Mapping[str, str], folder: Path) -> list[str]:
-    """Write texts into a folder by their names; returns the paths. Raises STORE_ERROR."""
+    """Write texts into a folder by their names; returns the paths. Raises STORE_ERROR.
+
+    What was there and differs is kept beside as `NAME~`: it may be somebody's work.
+    """
     make_folder(folder, 0o755)
     for name, text in texts.items():
-        write_atomic(folder / name, text.encode("utf-8", "replace"), 0o644)
+        data, place = text.encode("utf-8", "replace"), folder / name
+        with disk_errors("replace", place):
+            if is_regular_file(place) and place.read_bytes() != data:
+                replace_file(place, folder / f"{name}~")
+        write_atomic(place, data, 0o644)
     return [str(folder / name) for name in texts]
 
 

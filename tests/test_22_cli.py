@@ -1022,3 +1022,13 @@ def test_many_tags_do_not_burst_an_answer(run: Runner, home: Home) -> None:
     record.write_text(record.read_text().replace("tags = []", f"tags = [{tags}]"))
     for words in (("info", DOI), ("search", "grid"), ("recent",)):
         assert len(run(*words, "--json").stdout) < 60_000, words
+
+
+def test_an_export_keeps_what_was_in_its_place(run: Runner, home: Home, tmp_path: Path) -> None:
+    shelve(home, DOI, title="Grid cells")
+    (tmp_path / "library.bib").write_text("my notes")
+    for _ in range(2):  # the second one finds its own text there
+        assert run("export", "--to", tmp_path).rc == 0
+    assert "Grid cells" in (tmp_path / "library.bib").read_text()
+    assert sorted(path.name for path in tmp_path.glob("library*")) == ["library.bib", "library.bib~"]
+    assert (tmp_path / "library.bib~").read_text() == "my notes"
