@@ -5338,15 +5338,36 @@ class Store:
         ref = parse_ref(resolved.ref)
         key = safekey(ref)
         with part or nullcontext(), self._writing(key):
-            # A record that a slip of the pen made unreadable stops us here: what it says is not ours to lose.
-            old = self._load_to_change(key, ref, has_room=part is None)
+            note: tuple[str, ...] = ()
+            try:
+                old = self._load_to_change(key, ref, has_room=part is None)
+            except DoigetError as exc:
+                if not exc.extra.get("is_damage"):
+                    raise
+                old, note = self._set_aside(key)
             table = _merged_table(old, resolved, file if part is not None else None, tags)
             table.setdefault("added_at", utc_now(self._clock()))
             if not clean_line(table.get("citekey")):
                 table["citekey"] = citekey
             if part is not None or table != old:
                 self._put(key, old, table, part)
-        return self._entry_of(key, table)
+        entry = self._entry_of(key, table)
+        return replace(entry, warnings=(*note, *entry.warnings))
+
+    def _set_aside(self, key: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """Make way where a slip of the pen spoilt a record; returns what a person must not lose of it, and a note."""
+        head: dict[str, Any] = {}
+        text = (load_bytes(self.record_path(key), MAX_RECORD_BYTES) or b"").partition(b"\n[")[0]
+        for statement in re.findall(rb"(?m)^[a-z_]+ = (?:\[\n(?:    .*\n)*\]|.*)$", text):
+            with suppress(ValueError):  # the slip itself
+                head |= parse_toml(statement)
+        kept: dict[str, Any] = {}
+        with suppress(DoigetError):
+            if safekey(parse_ref(str(head.get("ref", "")))) == key:
+                kept = {name: head[name] for name in ("citekey", "added_at", "tags") if name in head}
+        self.log.append("store_set_aside", file=f"{key}.toml")
+        place = self._move_to_trash(key, _RECORD) / _RECORD
+        return kept, (f"The record {key}.toml could not be read and was made anew; its old text is {place}.",)
 
     def save_tags(self, ref: Ref, tags: Sequence[str]) -> Entry:
         """Replace the tags of an entry; raises NOT_FOUND (no_pdf_in_store) without one, STORE_ERROR."""
@@ -8150,7 +8171,8 @@ async def obtain(
                 ctx.log.ensure_writable()  # SECURITY: what cannot be logged is not fetched
                 async with ctx.client.pacer.place(FETCHES):
                     file, part, copy = await hunt.run()
-                return ctx.store.save(resolved, file=file, part=part), False, _copy_warnings(resolved, copy)
+                entry = ctx.store.save(resolved, file=file, part=part)
+                return entry, False, [*entry.warnings, *_copy_warnings(resolved, copy)]
     except DoigetError as error:
         raise _keep_record(ctx, hunt, error) from None
 
@@ -10951,7 +10973,7 @@ def config(
     if ctx.config.error:
         raise DoigetError("schema", ctx.config.error)
     if action == "set":
-        if value == UNSAID:
+        if value == UNSAID and key in SETTING_BY_KEY:
             raise DoigetError(
                 "schema", "The new value is missing.", hint="`doiget config set KEY VALUE`; '' unsets it."
             )

@@ -965,28 +965,28 @@ def test_a_store_that_is_a_file_is_a_plain_error(run: Runner, home: Home) -> Non
 # ---- slips ----
 
 
-def test_a_record_with_a_slip_is_named_and_never_replaced(
-    run: Runner, world: World, home: Home, tmp_path: Path
-) -> None:
-    """A line broken by hand must not cost the tags above it: nothing is written until it is mended."""
+def test_a_record_with_a_slip_is_named_and_costs_nothing(run: Runner, world: World, home: Home) -> None:
+    """What reads or edits stops there; a fetch makes it anew, keeps tags and key, and says where the old text is."""
     world.paper(DOI, pdf_url="https://journals.plos.org/fake/1.pdf")
-    shelve(home, DOI)
+    citekey = shelve(home, DOI).citekey
     assert run("tag", DOI, "keepme").rc == 0
     record = next(home.metadata.glob("*.toml"))
     broken = record.read_text().replace("[work]", 'title = "broken\n[work]')
     record.write_text(broken)
-    mine = tmp_path / "mine.pdf"
-    mine.write_bytes(pdf_bytes("another"))
-    for words in (("fetch", DOI), ("tag", DOI, "more"), ("path", DOI), ("remove", DOI), ("add", mine, "--ref", DOI)):
+    for words in (("tag", DOI, "more"), ("path", DOI), ("remove", DOI)):
         error = error_of(run(*words, "--json"))
         assert (error["code"], record.name in error["message"]) == ("STORE_ERROR", True), words
         assert "editor" in error["hint"]
     assert record.name in run("info", DOI, "--json").json()["warnings"][0]
     assert record.read_text() == broken
-    assert not list((home.metadata / ".trash").glob("*"))
     assert run("recent").rc == 0
     (index,) = (row for row in run("doctor", "--offline", "--json").json()["checks"] if row["name"] == "index")
     assert (index["status"], "1 records cannot be used" in index["detail"]) == ("warning", True)
+    answer = run("fetch", DOI, "--json").json()
+    (kept,) = home.metadata.glob(".trash/*/record.toml")
+    assert (answer["citekey"], kept.read_text()) == (citekey, broken)
+    assert any(str(kept) in text for text in answer["warnings"]), answer
+    assert run("info", DOI, "--json").json()["entry"]["tags"] == ["keepme"]
 
 
 def test_a_forgotten_value_unsets_nothing(run: Runner) -> None:

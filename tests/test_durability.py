@@ -941,7 +941,7 @@ def test_a_linked_record_is_refused_with_a_warning(run: Runner, stored: Paper, h
     before = outside.read_bytes()
     shown = run("info", DOI, "--json")
     assert shown.json()["entry"] is None
-    assert run("path", DOI).rc == 4
+    assert run("path", DOI).rc == 10
     result = run("fetch", DOI, "--json")
     assert result.json()["error"]["code"] == "STORE_ERROR", result
     assert run("remove", DOI).rc != 0
