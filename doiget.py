@@ -8342,7 +8342,7 @@ def title_likeness(given: Work, found: Work) -> float | None:
     if not given.title or not found.title:
         return None
     (mine, _), (theirs, parts) = _title_forms(given), _title_forms(found)
-    best = max(likeness(a, b) for a in mine for b in theirs)
+    best = max((likeness(a, b) for a in mine for b in theirs), default=0.0)
     if best > _EXACT or _is_about_another(given) != _is_about_another(found):
         return best
     if any(likeness(a, b) > _EXACT for a in mine for b in parts):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import filelock
+import hypothesis
 import pytest
 from fake_internet import FakeInternet
 from worlds import World
@@ -35,7 +36,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="rewrite golden files")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    """The CI-sized run tries the same examples each time; the long one looks for new ones."""
+    hypothesis.settings.register_profile("same", derandomize=True)
+    if config.getoption("markexpr") == "not long":
+        hypothesis.settings.load_profile("same")
+    let_children_be_interrupted()
+
+
+def let_children_be_interrupted() -> None:
     """A run in the background of a shell ignores SIGINT, and its children would inherit that."""
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.default_int_handler)
