@@ -8353,6 +8353,7 @@ def title_likeness(given: Work, found: Work) -> float | None:
 def _title_forms(work: Work) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     """Return the words of a title as a whole, also with its subtitle or in the original, and those of its parts."""
     title = re.sub(_ADDED, "", re.sub(_MARKED_TITLE, "", work.title or ""))
+    title = title if title_words(title) else work.title or ""  # all of it stands in brackets
     main, *rest = re.split(_PART_END, title, maxsplit=1)
     more = [part for part in (work.subtitle, work.original_title) if part]
     wholes = (title, *(f"{title} {part}" for part in more), work.original_title)

@@ -18,7 +18,7 @@ import anyio
 import pytest
 from conftest import Home, Runner
 from fake_internet import FakeInternet, Reply, never
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_21_mcp import schemas, serve  # noqa: F401 - fixtures
 from worlds import World, update
@@ -924,6 +924,7 @@ def test_titles_in_two_scripts_cannot_be_compared() -> None:
     assert likeness("Deep learning", "深層学習", original_title="Deep Learning") == 1
 
 
+@example("0", "()")
 @given(st.text(max_size=60), st.text(max_size=60))
 @settings(max_examples=200)
 def test_likeness_is_symmetric_and_bounded(a: str, b: str) -> None:
