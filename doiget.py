@@ -702,6 +702,15 @@ class Work:
     locations: tuple[Location, ...] = ()
 
 
+#: Where a work keeps the identifier that a ref of a kind is.
+ID_FIELDS: Final[Mapping[RefKind, str]] = {
+    RefKind.DOI: "doi",
+    RefKind.ARXIV: "arxiv_id",
+    RefKind.PMID: "pmid",
+    RefKind.PMCID: "pmcid",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """A work with how we came to know it."""
@@ -5682,11 +5691,8 @@ def _kept(old: Any, new: Any) -> Any:
     return new
 
 
-MAX_TAGS: Final = 50
-
-
 def _clean_tags(tags: Sequence[object]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(tag for item in tags if (tag := clean_line(item, 100))))[:MAX_TAGS]
+    return tuple(dict.fromkeys(tag for item in tags if (tag := clean_line(item, 100))))
 
 
 def _iso(value: object) -> str | None:
@@ -7049,6 +7055,8 @@ def load_text(word: str, max_bytes: int) -> str:
         raise DoigetError("schema", f"{word} cannot be read: {why}.") from None
     if len(data) > max_bytes:
         raise DoigetError("schema", f"{word} is larger than {max_bytes / 10**6:g} MB.")
+    if data.startswith(b"%PDF-"):
+        raise DoigetError("schema", f"{word} is a PDF, no list.", hint="`doiget add FILE --ref REF` stores it.")
     text = decode_text(data)
     if "\0" in text:
         raise DoigetError("schema", f"{word} is no text file.")
@@ -7470,8 +7478,7 @@ def _best(found: Mapping[RefKind, Ref]) -> Ref | None:
 def _with_ids(work: Work, found: Mapping[RefKind, Ref]) -> Work:
     if not found:
         return work
-    names = {RefKind.DOI: "doi", RefKind.ARXIV: "arxiv_id", RefKind.PMID: "pmid", RefKind.PMCID: "pmcid"}
-    known: dict[str, Any] = {names[kind]: ref.id for kind, ref in found.items() if kind in names}
+    known: dict[str, Any] = {ID_FIELDS[kind]: ref.id for kind, ref in found.items() if kind in ID_FIELDS}
     if arxiv := found.get(RefKind.ARXIV):
         known["arxiv_version"] = arxiv.version
     return replace(work, **known)
@@ -10304,11 +10311,10 @@ def _or_as_named(ref: Ref, answer: Resolved | DoigetError, work: Work) -> Resolv
     """Take what the sources say of a ref; where they could not be asked, what its owner says, and the identifier."""
     if isinstance(answer, Resolved):
         return answer
-    named = {RefKind.DOI: "doi", RefKind.ARXIV: "arxiv_id", RefKind.PMID: "pmid", RefKind.PMCID: "pmcid"}
-    if answer.disposition not in {Disposition.RETRY, Disposition.CONFIGURE} or ref.kind not in named:
+    if answer.disposition not in {Disposition.RETRY, Disposition.CONFIGURE} or ref.kind not in ID_FIELDS:
         raise answer
     known = work_from_dict(
-        {named[ref.kind]: ref.id, "arxiv_version": ref.version if ref.kind is RefKind.ARXIV else None}
+        {ID_FIELDS[ref.kind]: ref.id, "arxiv_version": ref.version if ref.kind is RefKind.ARXIV else None}
     )
     return Resolved(str(ref), merge_works(known, work), "local", warnings=(answer.message,))
 
@@ -10360,6 +10366,8 @@ def info(ctx: Context, ref: Annotated[str, REF_ARG]) -> dict[str, Any]:
         problem = ctx.store.problems.get(f"{safekey(parsed)}.toml")
         return {"ok": True, "entry": None, "warnings": [problem] if problem else []}
     metadata, cut = capped_metadata(entry.work)
+    more = len(entry.tags) - TAGS_SHOWN
+    cut += [f"{more} more tags are in the record."] if more > 0 else []
     return {
         "ok": True,
         "entry": {
@@ -10367,7 +10375,7 @@ def info(ctx: Context, ref: Annotated[str, REF_ARG]) -> dict[str, Any]:
             **metadata,
             "path": str(entry.pdf_path) if entry.pdf_path else None,
             "citekey": entry.citekey,
-            "tags": list(entry.tags),
+            "tags": list(entry.tags[:TAGS_SHOWN]),
             "source": entry.source,
             "oa_status": entry.work.oa_status or "unknown",
             "added_at": entry.added_at,
@@ -10507,11 +10515,12 @@ class ExportPage:
 
     def add(self, entry: Entry) -> bool:
         """Take an entry in, whole; False where it does not fit any more."""
-        row, people = self._render(entry), len(entry.work.authors)
-        if not self.rows and people > AUTHORS_EXPORTED and self._size(row) > self.room:
-            shown = (*entry.work.authors[:AUTHORS_EXPORTED], AND_OTHERS)
-            row = self._render(replace(entry, work=replace(entry.work, authors=shown)))
-            self.warnings.append(f"{entry.ref}: {AUTHORS_EXPORTED} of {people} authors; `doiget export` writes all.")
+        row, people = self._render(entry), entry.work.authors
+        if not self.rows and self._size(row) > self.room:
+            shown = (*people[:AUTHORS_EXPORTED], AND_OTHERS) if len(people) > AUTHORS_EXPORTED else people
+            row = self._render(replace(entry, work=replace(entry.work, authors=shown), tags=entry.tags[:TAGS_SHOWN]))
+            of = f"of {len(people)} authors and {len(entry.tags)} tags the first {AUTHORS_EXPORTED} and {TAGS_SHOWN}"
+            self.warnings.append(f"{entry.ref}: {of}; `doiget export` writes all.")
         size = self._size(row)
         if self.rows and size > self.room:
             return False
@@ -10683,7 +10692,7 @@ def _chosen_keys(
 def _place_of(cursor: str) -> tuple[str, str]:
     """Read a cursor: citekey and safekey of the last entry written. Raises INVALID_ARGUMENT (bad_cursor)."""
     citekey, tilde, key = cursor.rpartition("~")
-    if cursor and not (tilde and re.fullmatch(r"[a-z]+_[a-z0-9._-]{1,120}", key)):
+    if cursor and not (tilde and re.fullmatch(_KEY, key)):
         raise DoigetError("bad_cursor")
     return citekey, key
 
@@ -11763,7 +11772,7 @@ OPERATIONS: Final[Mapping[str, Op]] = {
            tool="expand_citation_graph", outputs="nodes:array edges:array truncated:boolean warnings:array"),
         Op(add, Effect.WRITE, NETWORK_CODES | READ_CODES | {Code.NOT_FOUND}, render_add, pdfs=True, each="results",
            render_each=render_result, outputs="source:string path:string results:array counts:object"),
-        Op(pack, Effect.READ, READ_CODES | {Code.NOT_FOUND, Code.CAPABILITY_DENIED}, render_pack,
+        Op(pack, Effect.WRITE, READ_CODES | {Code.NOT_FOUND, Code.CAPABILITY_DENIED}, render_pack,
            outputs="file:string sha256:string size_bytes:integer counts:object missing:array warnings:array"),
         Op(unpack, Effect.WRITE, READ_CODES | {Code.CAPABILITY_DENIED}, render_unpack, each="results",
            render_each=render_result, outputs="file:string sha256:string results:array counts:object"),
@@ -12581,7 +12590,7 @@ def _run_operation(console: Console, op: Op, flags: Mapping[str, Any], words: Se
     if any(param.arg.words for param in op.params()):  # `search grid -dna`: such a word is none of our flags
         words = [f"\0{word}" if re.match("-[^-]", word) and word != "-h" else word for word in words]
     given = {
-        name: value
+        name: value.replace("\0", "") if isinstance(value, str) else value
         for name, value in vars(build_parser(op).parse_args(words)).items()
         if value not in (None, False, [])
     }
@@ -12716,10 +12725,6 @@ def read_words(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     refs: list[str] = []
     warnings: tuple[str, ...] = ()
     for word in words:
-        if is_file(word) and is_pdf(word):
-            raise DoigetError(
-                "schema", f"{word} is a PDF, no list.", hint="`doiget add FILE --ref REF` puts it into the store."
-            )
         if word == "-" or is_list(word):
             listed = parse_bibliography(load_text(word, MAX_BIBLIOGRAPHY_BYTES))
             refs += map(Listed, listed.references)
@@ -12740,14 +12745,6 @@ def is_list(word: str) -> bool:
     except DoigetError:
         return True
     return False
-
-
-def is_pdf(word: str) -> bool:
-    """Say whether a plain file begins as PDFs do."""
-    if not Path(word).is_file():
-        return False
-    with disk_errors("read", word), open(word, "rb") as file:  # noqa: PTH123 - Path.open is for our own files
-        return file.read(5) == b"%PDF-"
 
 
 def is_file(word: str) -> bool:

@@ -1082,3 +1082,14 @@ def test_one_entry_larger_than_a_page(serve: Callable[..., Any], run: Runner, ho
     result = run("export")
     assert result.out.count(" and ") == 2999
     assert result.seconds < 10
+
+
+def test_endless_tags_do_not_burst_a_page(serve: Callable[..., Any], run: Runner, home: Home) -> None:  # noqa: F811 - a fixture
+    stock(home, P)
+    record = next(home.metadata.glob("*.toml"))
+    tags = ", ".join(f'"{"word" * 20}{n}"' for n in range(1500))
+    record.write_text(record.read_text().replace("tags = []", f"tags = [{tags}]"))
+    answer = serve().call("bibtex_export")
+    assert len(answer["text"]) < 10_000
+    assert "1500 tags" in answer["warnings"][0]
+    assert run("export").out.count("wordword") > 1499

@@ -1022,6 +1022,9 @@ def test_many_tags_do_not_burst_an_answer(run: Runner, home: Home) -> None:
     record.write_text(record.read_text().replace("tags = []", f"tags = [{tags}]"))
     for words in (("info", DOI), ("search", "grid"), ("recent",)):
         assert len(run(*words, "--json").stdout) < 60_000, words
+    assert "1480 more tags" in run("info", DOI, "--json").json()["entry"]["warnings"][-1]
+    assert run("tag", DOI, "one more").rc == 0
+    assert len(doiget.parse_toml(record.read_bytes())["tags"]) == 1501, "what is not shown is not lost"
 
 
 def test_an_export_keeps_what_was_in_its_place(run: Runner, home: Home, tmp_path: Path) -> None:
