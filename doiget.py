@@ -12459,13 +12459,30 @@ def _signals() -> Iterator[None]:
     def leave(number: int, _frame: object) -> None:
         raise Terminated(128 + number)
 
+    def report(lost: Any) -> None:
+        # A handler that runs inside a weak reference's callback or a `__del__` raises in vain: so once more, outside.
+        if isinstance(lost.exc_value, Terminated | KeyboardInterrupt):
+            number = lost.exc_value.code - 128 if isinstance(lost.exc_value, Terminated) else signal.SIGINT
+            threading.Timer(0.05, _signal_main_thread, [number]).start()
+        else:
+            report_before(lost)
+
     names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     before = {name: signal.signal(getattr(signal, name), leave) for name in names}
+    report_before, sys.unraisablehook = sys.unraisablehook, report
     try:
         yield
     finally:
+        sys.unraisablehook = report_before
         for name, handler in before.items():
             signal.signal(getattr(signal, name), handler)
+
+
+def _signal_main_thread(number: int) -> None:
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, number)  # wakes it from a wait, too
+    else:
+        signal.raise_signal(number)
 
 
 def _leave_stdout(status: int) -> int:

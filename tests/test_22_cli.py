@@ -801,6 +801,29 @@ def test_bytes_that_are_no_text_are_no_identifier(run: Runner) -> None:
 
 @posix
 @pytest.mark.parametrize(("name", "status"), [("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 130)])
+def test_a_signal_that_python_throws_away_still_ends_it(name: str, status: int) -> None:
+    """What a handler raises inside the callback of a weak reference is printed and lost; doiget must leave anyway."""
+    script = f"""
+import os, signal, sys, time, weakref
+sys.path.insert(0, {str(Path(doiget.__file__).parent)!r})
+import doiget
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Thing: pass
+def command(*_):
+    thing = Thing()
+    kept = weakref.ref(thing, lambda _: (os.kill(os.getpid(), signal.{name}), time.sleep(0.01)))
+    del thing
+    time.sleep(60)
+doiget.OWN_COMMANDS["version-of-nothing"] = command
+sys.exit(doiget.main(["version-of-nothing"]))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=40, check=False)
+    assert done.returncode == status, done.stderr.decode()
+    assert b"Exception ignored" not in done.stderr
+
+
+@posix
+@pytest.mark.parametrize(("name", "status"), [("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 130)])
 def test_a_signal_during_a_download_leaves_no_trace(
     run: Runner, world: World, net: FakeInternet, home: Home, name: str, status: int
 ) -> None:
