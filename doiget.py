@@ -21,11 +21,14 @@ Sections (each begins with a MARK line):
   15. Verify
   16. Citation graph
   17. Carry
-  18. Operations
-  19. Demo
-  20. Registry
-  21. MCP server
-  22. Command line
+  18. Catalogue
+  19. Finding
+  20. Skills
+  21. Operations
+  22. Demo
+  23. Registry
+  24. MCP server
+  25. Command line
 """
 
 from __future__ import annotations
@@ -9713,11 +9716,35 @@ def _unpack_pdf(store: Store, pack: Pack, ref: Ref) -> PartFile:
 
 
 # ############################################################################
-# MARK: 18. Operations
+# MARK: 18. Catalogue
+# ############################################################################
+# Everything else the open scholarly APIs can do, as rows of data.
+# Uses: nothing yet.
+# Promises: to be written.
+
+
+# ############################################################################
+# MARK: 19. Finding
+# ############################################################################
+# Papers for a topic or a pasted citation.
+# Uses: nothing yet.
+# Promises: to be written.
+
+
+# ############################################################################
+# MARK: 20. Skills
+# ############################################################################
+# Tasks on top of the tools, as prompts.
+# Uses: nothing yet.
+# Promises: to be written.
+
+
+# ############################################################################
+# MARK: 21. Operations
 # ############################################################################
 # What doiget can do, one function and one registry row each; the command
 # line, MCP and the generated docs only iterate over the rows.
-# Uses: 1-17.
+# Uses: 1-20.
 # Promises: an answer is `ok: true` with the fields of spec §3.1, or the one
 # `ok: false` form; no tool input is a file path.
 
@@ -11237,10 +11264,10 @@ async def _try_network(ctx: Context, checks: Sequence[Check]) -> list[Check]:
 
 
 # ############################################################################
-# MARK: 19. Demo
+# MARK: 22. Demo
 # ############################################################################
 # A small invented world inside the file, and the whole chain run on it.
-# Uses: 1-18.
+# Uses: 1-21.
 # Promises: no socket is opened; nothing is written outside a temporary folder.
 
 DEMO_DOI: Final = "10.5555/doiget.demo"
@@ -11410,11 +11437,11 @@ async def _demo_step(
 
 
 # ############################################################################
-# MARK: 20. Registry
+# MARK: 23. Registry
 # ############################################################################
 # The rows that the command line and MCP iterate over, and how each answer
 # reads to a person.
-# Uses: 1-19.
+# Uses: 1-22.
 # Promises: one row and one function make an operation; nothing here or below
 # knows an operation by name.
 
@@ -11865,10 +11892,10 @@ def exit_status_of(answer: Mapping[str, Any]) -> int:
 
 
 # ############################################################################
-# MARK: 21. MCP server
+# MARK: 24. MCP server
 # ############################################################################
 # The same operations for a model's host, over stdin and stdout.
-# Uses: 1 Errors, 4 Config and disk, 7 HTTP client, 14 Fetch, 18 Operations, 20 Registry.
+# Uses: 1 Errors, 4 Config and disk, 7 HTTP client, 14 Fetch, 21 Operations, 23 Registry.
 # Promises: stdout carries JSON-RPC frames and nothing else; every request that
 # was received is answered, cancelled, or counted out at the end; no line ends
 # the session.
@@ -12290,11 +12317,11 @@ def serve_session(wire: Wire, ctx: Context, tools: Mapping[str, Op]) -> int:
 
 
 # ############################################################################
-# MARK: 22. Command line
+# MARK: 25. Command line
 # ############################################################################
 # Words in, answers out: global flags, one parser per operation, the one door
 # to stdout, exit statuses.
-# Uses: 1, 2, 4, 13, 14, 18, 20, 21.
+# Uses: 1, 2, 4, 13, 14, 21, 23, 24.
 # Promises: artefacts always print, also into a pipe; under --json every
 # outcome is one JSON object; no traceback reaches a user.
 

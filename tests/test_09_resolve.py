@@ -547,7 +547,7 @@ def test_openalex_record_stands_in_for_crossref(run: Runner, world: World, net: 
 
 @pytest.mark.usefixtures("world")
 def test_all_down_is_a_network_error(run: Runner, net: FakeInternet) -> None:
-    """The other kinds of id: test_18_batch, in one process."""
+    """The other kinds of id: test_21_batch, in one process."""
     result = resolve(run, DOI, env={"HTTPS_PROXY": net.dead_proxy_url})
     error = result.json()["error"]
     assert (error["code"], error["reason"], error["disposition"]) == ("NETWORK_ERROR", "unreachable", "retry")

@@ -22,8 +22,8 @@ import pytest
 import rispy
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from test_21_mcp import schemas, serve  # noqa: F401 - fixtures
-from test_22_cli import error_of, shelve
+from test_24_mcp import schemas, serve  # noqa: F401 - fixtures
+from test_25_cli import error_of, shelve
 
 import doiget
 from doiget import BIBTEX, EXPORT_TYPES, EXPORTERS, PLAIN_EXPORT, Author, Entry, ExportOptions, Work

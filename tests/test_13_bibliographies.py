@@ -14,8 +14,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from test_12_exports import entry_of, recorded_works
-from test_21_mcp import schemas, serve  # noqa: F401 - fixtures
-from test_22_cli import error_of, shelve
+from test_24_mcp import schemas, serve  # noqa: F401 - fixtures
+from test_25_cli import error_of, shelve
 from worlds import pdf_bytes, sha256
 
 import doiget

@@ -20,7 +20,7 @@ from conftest import Home, Runner
 from fake_internet import FakeInternet, Reply, never
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from test_21_mcp import schemas, serve  # noqa: F401 - fixtures
+from test_24_mcp import schemas, serve  # noqa: F401 - fixtures
 from worlds import World, update
 
 if TYPE_CHECKING:

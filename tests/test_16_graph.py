@@ -25,7 +25,7 @@ import pytest
 from fake_internet import FakeInternet, Reply, Request, never, seq
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_21_mcp import schemas, serve, tools  # noqa: F401 - fixtures
+from test_24_mcp import schemas, serve, tools  # noqa: F401 - fixtures
 from worlds import World, block_page, short_code, update
 
 if TYPE_CHECKING:

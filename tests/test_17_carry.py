@@ -30,7 +30,7 @@ from conftest import Home, Runner
 from fake_internet import never
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_22_cli import unprivileged
+from test_25_cli import unprivileged
 from worlds import pdf_bytes, pdf_chunks
 
 import doiget
