@@ -75,7 +75,7 @@ def platform_tag():
 def refuse_younger_file():
     # type: () -> None
     oldest = min(int(tag[3:].rstrip("t")) for tag in BUILD["pythons"].split() if tag.startswith("cp3"))
-    if sys.version_info[1] < oldest:  # it lacks what older Pythons need, tomli for one
+    if sys.version_info[1] < oldest:  # it lacks what older Pythons need, exceptiongroup for one
         text = "this doiget.pyz was built for Python 3.%d or newer, this is 3.%d (%s)\n"
         sys.stderr.write(text % (oldest, sys.version_info[1], sys.executable or "unknown path"))
         sys.exit(2)

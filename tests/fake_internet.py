@@ -455,6 +455,7 @@ class FakeInternet(WireLog):
         super().__init__()
         self.unknown_host: int | str = 502  # CONNECT to a host without routes: a status, "silent" or "reset"
         self.errors: list[BaseException] = []  # raised by a test's own callables
+        self.trouble: Callable[[Request, Reply], Reply] | None = None  # what becomes of each reply on its way
         self._authority = authority(ca)
         self._routes: list[tuple[str, PathRule, str | None, Answer]] = []
         self._host_moods: dict[str, Any] = {}
@@ -685,7 +686,8 @@ class FakeInternet(WireLog):
         for host, path, method, answer in routes:
             if _host_matches(host, request.host) and method in (None, request.method) and _path_matches(path, request):
                 try:
-                    return as_reply(answer, request)
+                    reply = as_reply(answer, request)
+                    return self.trouble(request, reply) if self.trouble else reply
                 except Exception as exc:  # noqa: BLE001 - kept for the test to see
                     self.errors.append(exc)
                     return Reply(500, f"the test's own reply failed: {exc!r}")
