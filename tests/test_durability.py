@@ -311,6 +311,55 @@ def test_restore_killed_at_any_moment(run: Runner, removable: Paper, kills: int)
     assert run("trash", "--json").json()["entries"] == []
 
 
+@few_or_many(6, 60)
+def test_add_killed_at_any_moment(run: Runner, world: World, home: Home, kills: int) -> None:
+    """A PDF of one's own is in the store or not; the file it came from is left alone, and adding again completes it."""
+    shelf = Shelf(run)
+
+    def own_pdf(name: str) -> tuple[str, Path]:
+        world.closed(f"10.1371/{name}", title=f"About {name}")
+        path = home.root / f"{name}.pdf"
+        path.write_bytes(pdf_bytes(name, size=400_000))
+        return f"10.1371/{name}", path
+
+    ref, path = own_pdf("warm")
+    for number in (killer := Killer(run, life_of(run, "add", str(path), "--ref", ref), kills, seed=5)):
+        ref, path = own_pdf(f"own{number}")
+        body = path.read_bytes()
+        moment = killer.kill("add", str(path), "--ref", ref)
+        seen = shelf.look(ref)
+        assert seen.get(ref) in (None, sha256(body)), (moment, seen)
+        assert run("add", str(path), "--ref", ref).rc == 0, moment
+        assert path.read_bytes() == body
+        shelf.look(ref)
+        shelf.settle(ref, sha256(body))
+
+
+@few_or_many(6, 60)
+def test_index_killed_at_any_moment(run: Runner, home: Home, kills: int) -> None:
+    """A half-built index is found out: the next search finds every record, also one that came after the kill."""
+    home.metadata.mkdir(parents=True)
+
+    def write_record(number: int) -> None:
+        text = f'schema_version = "1.0"\nref = "10.1371/indexed.{number}"\ncitekey = "key{number}"\n'
+        text += 'source = "crossref"\n'
+        text += f'[work]\ntitle = "Paper {number} on indexing"\ndoi = "10.1371/indexed.{number}"\n'
+        (home.metadata / f"doi_10.1371_indexed.{number}.toml").write_text(text)
+
+    for number in range(400):
+        write_record(number)
+    life, total = life_of(run, "search", "indexing"), 400
+    for number in (killer := Killer(run, life, kills, seed=6)):
+        if number % 2:
+            shutil.rmtree(home.cache / "index", ignore_errors=True)
+        write_record(total)
+        total += 1
+        moment = killer.kill("search", "indexing")
+        answer = run("search", "indexing", "--json").json()
+        assert (answer["ok"], answer["total"]) == (True, total), (moment, answer)
+        assert answer.get("warnings", []) == [], (moment, answer)
+
+
 # Counts what a run does to the disk below some folders, writes it down, and dies by SIGKILL at a chosen step:
 # before an open, rename or removal, and half-way through a write.
 STEP_KILLER = """

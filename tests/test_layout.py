@@ -267,7 +267,7 @@ def test_nothing_global_is_rebound() -> None:
     ]
     modules = {name for name in DEFINED if isinstance(DEFINED[name][0], (ast.Import, ast.ImportFrom))}
     set_there = (n for n in ast.walk(TREE) if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store))
-    # Assignment is the only way to hear of exceptions that Python throws away; one context manager sets and restores it.
+    # Only by assignment can one hear of exceptions that Python throws away; one context manager sets and restores it.
     hooks = {"sys.unraisablehook"}
     found += [
         f"{where(n)}: {ast.unparse(n)} is set"
