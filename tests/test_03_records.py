@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import time
 import unicodedata
 
@@ -170,6 +171,15 @@ def test_hostile_markup_costs_little(raw):
     start = time.process_time()
     doiget.clean_text(raw)
     assert time.process_time() - start < 5
+
+
+def test_markup_deeper_than_the_cleaning_goes():
+    """What would still become markup after the last round loses the characters that make it."""
+    hidden = "&" + "#38;" * 60
+    cleaned = doiget.clean_line(f"Good {hidden}lt;b onload=x{hidden}gt; title")
+    assert cleaned.startswith("Good")
+    assert cleaned.endswith("title")
+    assert not re.search("[&<>]", cleaned)
 
 
 def test_clean_url():

@@ -609,6 +609,25 @@ def test_a_proxy_password_is_hidden_however_it_is_written(run: Runner, proxy: st
         assert "Traceback" not in result.err
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://api.example/x?api_key=s3cret&q=1",
+        "key=s3cret",
+        "https://a.example/?mailto=s3cret@x.example",
+        "https://bucket.example/f?X-Amz-Signature=s3cret",
+        "https://reader:s3cret@proxy.example:8080",
+        "http://reader:s3@cret/s3cret@proxy.example",
+        "token=s3cret password=s3cret",
+    ],
+)
+def test_what_is_shown_holds_no_secret(text: str) -> None:
+    shown = doiget.redact(f"It failed: {text} (again)")
+    assert "cret" not in shown
+    assert shown.startswith("It failed: ")
+    assert shown.endswith(" (again)")
+
+
 def test_a_key_without_consent_is_a_warning_of_doctor(run: Runner) -> None:
     result = run("doctor", "--offline", "--json", env={"DOIGET_KEY_SPRINGER": SECRET})
     warnings = [check["detail"] for check in result.json()["checks"] if check["status"] == "warning"]

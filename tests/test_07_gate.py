@@ -15,7 +15,6 @@ import subprocess
 import sys
 import textwrap
 import time
-import zlib
 from email.utils import formatdate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,6 +95,10 @@ NAMED = st.frozensets(HOST.map(str.lower), max_size=3)
 @settings(max_examples=150, deadline=None)
 @given(text=URL | st.text(max_size=60), named=NAMED, strict=st.booleans(), redirect=st.booleans())
 @example(text="https://evil.com/x.pdf", named=frozenset({"com"}), strict=False, redirect=True)
+@example(text="http://journals.plos.org/x.pdf", named=frozenset(), strict=False, redirect=False)
+@example(text="https://journals.plos.org:8443/x.pdf", named=frozenset(), strict=False, redirect=False)
+@example(text="https://me:pw@journals.plos.org/x.pdf", named=frozenset(), strict=False, redirect=False)
+@example(text="https://intranet/x.pdf", named=frozenset({"intranet"}), strict=False, redirect=False)
 @example(text="https://127.0.0.1/x.pdf", named=frozenset({"127.0.0.1"}), strict=False, redirect=False)
 @example(text="https://foo.local/x.pdf", named=frozenset({"foo.local"}), strict=False, redirect=False)
 def test_what_passes_is_encrypted_on_the_standard_port_and_a_public_name(
@@ -201,6 +204,24 @@ def test_shared_storage_is_held_to_its_folder(target: str) -> None:
     asked = httpx.URL(str(hop.url)).raw_path.decode()
     assert asked.startswith("/plos-corpus-prod/")
     assert "/../" not in asked.lower().replace("%2e", "."), "the storage host may resolve the dots"
+
+
+@pytest.mark.parametrize(
+    ("named", "target", "reason"),
+    [
+        ("uni.example", "files.uni.example", ""),
+        ("github.io", "evil.github.io", "host_not_allowed"),
+        ("reader.github.io", "evil.reader.github.io", "host_not_allowed"),
+        ("s3.amazonaws.com", "evil.s3.amazonaws.com", "host_not_allowed"),
+        ("co.uk", "evil.co.uk", "host_not_allowed"),
+        ("com", "evil.com", "host_not_allowed"),
+    ],
+)
+def test_neighbours_on_a_shared_domain_are_strangers(named: str, target: str, reason: str) -> None:
+    """Where anybody can have a name below it, an index that named a host did not name all of them."""
+    names = frozenset({named})
+    asked = f"https://{target}/x.pdf"
+    assert reason_of(lambda: doiget.judge_url(asked, named=names, strict=False, redirect=True)) == reason
 
 
 SPECIAL_RANGES = (
@@ -347,15 +368,6 @@ def decoded(pieces: Iterable[bytes], encoding: str = "", cap: int = 2**30) -> li
     return anyio.run(run)
 
 
-def packed(data: bytes, form: str) -> bytes:
-    window = {"gzip": 31, "zlib": 15, "raw": -15}[form]
-    packer = zlib.compressobj(9, zlib.DEFLATED, window)
-    return packer.compress(data) + packer.flush()
-
-
-ENCODING = {"gzip": "gzip", "zlib": "deflate", "raw": "deflate"}
-
-
 def pieces_of(data: bytes, cuts: Iterable[int]) -> list[bytes]:
     marks = sorted({0, len(data), *(cut % (len(data) + 1) for cut in cuts)})
     return [data[start:end] for start, end in itertools.pairwise(marks)]
@@ -363,28 +375,27 @@ def pieces_of(data: bytes, cuts: Iterable[int]) -> list[bytes]:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.sampled_from(["gzip", "zlib", "raw"]),
     st.binary(max_size=300)
     | st.integers(2**18 - 3, 2**18 + 600).map(bytes)
     | st.integers(0, 2000).map(lambda n: b"ab" * n),
     st.lists(st.integers(0, 2000), max_size=6),
 )
-@example("zlib", b"hello" * 100, [1])
-@example("raw", bytes(2**18 + 100), [])
-@example("gzip", b"hello" * 100, [1, 2, 3])
-def test_every_form_of_compression_comes_out_whole(form: str, data: bytes, cuts: list[int]) -> None:
+@example(b"hello" * 100, [1])
+@example(bytes(2**18 + 100), [])
+@example(b"hello" * 100, [1, 2, 3])
+def test_a_compressed_body_comes_out_whole(data: bytes, cuts: list[int]) -> None:
     """However the body is cut on its way, and whatever its size, the bytes are the sender's, in bounded pieces."""
-    chunks = decoded(pieces_of(packed(data, form), cuts), ENCODING[form])
+    chunks = decoded(pieces_of(gzip.compress(data), cuts), "gzip")
     assert b"".join(chunks) == data
     assert all(len(chunk) <= 2**18 for chunk in chunks)
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.sampled_from(["gzip", "zlib", "raw"]), st.binary(min_size=1, max_size=300), st.data())
-def test_a_compressed_body_that_was_cut_is_never_taken_for_whole(form: str, data: bytes, more: st.DataObject) -> None:
-    body = packed(data, form)
+@given(st.binary(min_size=1, max_size=300), st.data())
+def test_a_compressed_body_that_was_cut_is_never_taken_for_whole(data: bytes, more: st.DataObject) -> None:
+    body = gzip.compress(data)
     kept = more.draw(st.integers(1, len(body) - 1))
-    assert reason_of(lambda: decoded([body[:kept]], ENCODING[form])) == "bad_body"
+    assert reason_of(lambda: decoded([body[:kept]], "gzip")) == "bad_body"
 
 
 @settings(max_examples=60, deadline=None)
@@ -400,9 +411,8 @@ def test_a_second_gzip_member_is_not_lost_in_silence() -> None:
     assert refused == "bad_body" or b"".join(decoded([body], "gzip")) == b"first second"
 
 
-@pytest.mark.parametrize("form", ["gzip", "zlib", "raw"])
-def test_a_bomb_stops_at_the_cap(form: str) -> None:
-    assert reason_of(lambda: decoded([packed(bytes(50_000_000), form)], ENCODING[form], cap=1_000_000)) == "too_large"
+def test_a_bomb_stops_at_the_cap() -> None:
+    assert reason_of(lambda: decoded([gzip.compress(bytes(50_000_000))], "gzip", cap=1_000_000)) == "too_large"
 
 
 def test_wire_bytes_count_too() -> None:
@@ -410,14 +420,13 @@ def test_wire_bytes_count_too() -> None:
     assert decoded([b"x" * 500] * 2, cap=1000) == [b"x" * 500] * 2
 
 
-@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "nonsense"])
+@pytest.mark.parametrize("encoding", ["br", "zstd", "deflate", "gzip, gzip", "nonsense"])
 def test_an_encoding_nobody_asked_for_is_refused(encoding: str) -> None:
     assert reason_of(lambda: decoded([b"x"], encoding)) == "bad_body"
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
-def test_an_empty_body_is_empty_whatever_its_label(encoding: str) -> None:
-    assert decoded([], encoding) == []
+def test_an_empty_body_is_empty_whatever_its_label() -> None:
+    assert decoded([], "gzip") == []
 
 
 # ---- the border to the HTTP libraries ----
@@ -1172,6 +1181,26 @@ def test_every_request_is_plain_and_says_who_asks(run: Runner, world: World, net
         "pmc.ncbi.nlm.nih.gov",
     }
     assert {host for host, text in seen if "uni.example.net" in text} <= welcome
+
+
+def test_a_key_stays_with_its_source(tmp_path: Path) -> None:
+    """Where a source may send us on to another host, the key does not come along."""
+    asked: dict[str, str | None] = {}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked[request.url.host] = request.headers.get("authorization")
+        away = {"location": "https://api.datacite.org/dois/x"} if request.url.host == "api.openalex.org" else {}
+        return httpx.Response(302 if away else 200, headers=away, stream=httpx.ByteStream(b"{}"))
+
+    async def ask() -> None:
+        pacer = doiget.NoPace(tmp_path / "pace")
+        client = doiget.Client(doiget.load_config({"offline": False}), pacer, httpx.MockTransport(answer))
+        key = {"Authorization": "Bearer a-key"}
+        await client.ask("openalex", "/works", headers=key, follow=("api.datacite.org",))
+        await client.aclose()
+
+    anyio.run(ask)
+    assert asked == {"api.openalex.org": "Bearer a-key", "api.datacite.org": None}
 
 
 def test_many_hosts_one_pace(run: Runner, world: World, net: FakeInternet) -> None:

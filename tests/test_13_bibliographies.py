@@ -198,12 +198,12 @@ def test_a_broken_entry_takes_no_other_with_it(broken: str) -> None:
 def test_odd_but_whole_entries() -> None:
     text = (
         "@article{title={No key}, year=2001}\n@article{, title={Empty}}\n@article{Smith 2001, title={Space}}\n@article{bare}\n"
-        "@article {p , title = {A \\{ brace} , }@book(q, title={mail @home{x}}, note={a\n@home{y} b})\n@misc{u, title=unknownmacro}\n"
+        "@article {p , title = {A \\{ brace\\}} , }@book(q, title={mail @home{x}}, note={a\n@home{y} b})\n@misc{u, title=unknownmacro}\n"
         "@article{f, title={}, title={one}, title={two}, url={}}"
     )
     bib = parse(text)
     assert [(one.key, one.work.title) for one in bib.references] == [
-        (None, "No key"), (None, "Empty"), ("Smith 2001", "Space"), ("bare", None), ("p", "A { brace"), ("q", "mail @homex"),
+        (None, "No key"), (None, "Empty"), ("Smith 2001", "Space"), ("bare", None), ("p", "A { brace}"), ("q", "mail @homex"),
         ("u", "unknownmacro"), ("f", "one")]  # fmt: skip
     assert bib.warnings == ()
     assert parse("@article{b, title={B}").references[0].work.title == "B", "the last one is cut short"
@@ -251,7 +251,7 @@ def test_attached_files(value: str, paths: tuple[str, ...]) -> None:
 BIB = "@article{k, title={Grüße – ‘x’}, doi={10.1000/x}}\n@article{l, title={B}}"
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "cp1252"])
 def test_encodings(encoding: str) -> None:
     for text in (BIB, BIB.replace("\n", "\r\n"), BIB.replace("\n", "\r")):
         assert titles(text.encode(encoding)) == ["Grüße – ‘x’", "B"]
@@ -566,7 +566,7 @@ def test_macros_do_not_multiply(one: str) -> None:
 
 @pytest.mark.parametrize(
     ("unit", "start"),
-    [("a{}\n", ""), ("@a{{x{},\n", ""), ("@a(x{},", ""), ("TY  - JOUR\nN1  - {}\n", ""), ('{{"title":"{}"}}', '[{"a":[1,2'), ("10.1000/a{}, ", "")],
+    [("a{}\n", ""), ("@a{{x{},\n", ""), ("@a(x{},", ""), ("TY  - JOUR\nN1  - {}\n", ""), ('{{"title":"{}"}}\n', ""), ("10.1000/a{}, ", "")],
 )  # fmt: skip
 def test_the_count_is_bounded_and_said(unit: str, start: str) -> None:
     count = doiget.MAX_LISTED + 5
@@ -790,6 +790,14 @@ def test_add_a_library(run: Runner, world: World, home: Home, net: FakeInternet)
     lines = run("add", folder / "library.bib", "--jsonl", "--offline").jsonl()
     assert [row.get("already_in_store") for row in lines] == [True, True, True, None, None, None, None, None]
     assert "3 already in store, 5 failed" in run("add", folder / "library.bib", "--offline").out
+
+
+def test_a_share_is_never_opened(run: Runner, home: Home) -> None:
+    """`//host/share/x.pdf` would make Windows log in at a stranger's machine; here it names a file that is there."""
+    (home.cwd / "a.pdf").write_bytes(pdf_bytes())
+    (home.cwd / "l.bib").write_text("@article{k, doi={10.1000/a}, file={/" + str(home.cwd / "a.pdf") + "}}\n")
+    (row,) = run("add", "l.bib", "--offline", "--json").json()["results"]
+    assert row["error"]["code"] == "INVALID_ARGUMENT"
 
 
 def test_add_a_library_offline_keeps_what_the_entries_say(run: Runner, home: Home, net: FakeInternet) -> None:

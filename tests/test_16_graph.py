@@ -547,6 +547,14 @@ def test_opencitations_where_openalex_has_nothing(bench: Bench, world: World) ->
     assert len(bench.net.requests(OPENCITATIONS)) == 2
 
 
+@pytest.mark.parametrize("doi", ["10.1000/a/../../../meta", "10.1000/../x", "10.1000/./x"])
+def test_a_doi_cannot_climb_out_of_its_place(bench: Bench, world: World, doi: str) -> None:
+    """OpenCitations takes a DOI as it is, slashes and all; dot segments would end elsewhere."""
+    world.citing_work(doi)
+    assert refs(bench(doi)) == [doi]
+    assert bench.net.requests(OPENCITATIONS) == []
+
+
 def test_rejected_batches_are_not_asked_for_without_end(bench: Bench, world: World, net: FakeInternet) -> None:
     cited = numbered("old", 90)
     world.citing_work(DOI, cited)
@@ -1045,7 +1053,7 @@ def test_by_keyboard(browser: Browser, tmp_path: Path) -> None:
     assert browser.value(here) not in {right, -1}
     assert browser.complaints() == []
     browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
-    assert browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(14, 19, 25)"
+    assert browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(18, 18, 18)"
     browser.ask("Emulation.setEmulatedMedia", media="print")
     assert browser.value("getComputedStyle(document.getElementById('about')).display") == "none"
     browser.ask("Emulation.setEmulatedMedia", media="", features=[])

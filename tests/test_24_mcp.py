@@ -1099,6 +1099,15 @@ def test_bad_utf8_inside_a_string_is_answered(one_quiet: Session) -> None:
     assert one_quiet.result("x", "info")["error"]["code"] == "INVALID_REF"
 
 
+def test_half_a_character_is_answered(one_quiet: Session) -> None:
+    """A lone surrogate, as JavaScript's strings may hold one, is legal JSON."""
+    error = one_quiet.fail("info", ref="\ud83d no identifier")
+    assert error["reason"] == "not_an_identifier"
+    assert one_quiet.fail("info", **{"ref": "10.1000/x", "\udc00": 1})["reason"] == "schema"
+    one_quiet.write(b'{"jsonrpc": "2.0", "method": "\\ud800\n' + b"[" * 100_000 + b'"\\ud800"' + b"]" * 100_000 + b"\n")
+    one_quiet.healthy()
+
+
 def test_requests_in_pieces_and_in_one_piece(one_quiet: Session) -> None:
     """A pipe keeps no borders: a frame may come byte by byte, or ten at once."""
     for byte in one_quiet.frame("ping", {}, "slow"):
@@ -1454,6 +1463,26 @@ def test_the_clock_runs_from_receipt(serve: Callable[..., Session], world: World
     took = time.monotonic() - began
     assert answer["error"]["code"] == "FETCH_TIMEOUT", answer
     assert 2.5 < took < 8
+
+
+def test_a_write_that_waits_for_a_lock_holds_up_nobody_else(
+    serve: Callable[..., Session], world: World, net: FakeInternet, home: Home
+) -> None:
+    """Another process has the record's lock for some seconds: meanwhile the server goes on answering."""
+    world.paper("10.1371/journal.locked", pdf_url="https://journals.plos.org/locked.pdf")
+    session = serve()
+    session.call("health")
+    slowest = 0.0
+    with doiget.hold_lock(home.store / ".metadata" / ".locks" / "put.doi_10.1371_journal.locked.lock"):
+        fetching = session.start("fetch_paper", ref="10.1371/journal.locked")
+        until(lambda: net.requests(path="/locked.pdf"), bool)
+        ends = time.monotonic() + 3
+        while (asked := time.monotonic()) < ends:
+            session.call("health")
+            slowest = max(slowest, time.monotonic() - asked)
+            time.sleep(0.05)
+    assert session.result(fetching, "fetch_paper")["ok"] is True
+    assert slowest < 2
 
 
 def test_what_cannot_start_in_time_is_told_to_come_again(

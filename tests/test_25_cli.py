@@ -33,7 +33,7 @@ COPY = "https://journals.plos.org/fake/1.pdf"
 ODD_TITLE = "→ ≤ β 王"
 COMMANDS = (
     *("resolve", "fetch", "batch", "info", "recent", "path", "capabilities", "doctor", "cache", "log", "config"),
-    *("remove", "restore", "trash", "demo", "export"),
+    *("remove", "restore", "trash", "demo", "export", "skill"),
 )
 posix = pytest.mark.skipif(os.name == "nt", reason="POSIX signals, terminals and modes")
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from mutations import MUTATIONS, THREATS
 
 import doiget
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
+SOURCE = Path(doiget.__file__)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -92,6 +96,52 @@ def types_table() -> str:
     return table(("type of a record", "BibTeX", "BibLaTeX", "CSL", "RIS"), rows)
 
 
+def sections_table() -> str:
+    """Number, title and purpose of each section, from its header."""
+    rows = []
+    for header in re.findall(r"^# MARK: (.+(?:\n# .+)+?)\n# Uses: ", SOURCE.read_text(encoding="utf-8"), re.MULTILINE):
+        (title, _, *lines) = header.split("\n# ")
+        rows.append((*title.split(". ", 1), re.sub(r" \(spec §\d+\)", "", " ".join(lines))))
+    return table(("", "section", "what it is"), rows)
+
+
+def mutations_table() -> str:
+    rows = [(THREATS[m.threat], m.defence, " ".join(f"`{test}`" for test in m.tests.split())) for m in MUTATIONS]
+    return table(("threat", "taken away", "noticed by"), rows)
+
+
+def prompts_table() -> str:
+    rows = []
+    for name, skill in doiget.SKILLS.items():
+        inputs = [f"`{item.name}`{'' if item.required else ' (optional)'}: {item.help}" for item in skill.inputs]
+        rows.append((f"`{name}`", skill.description, "; ".join(inputs)))
+    return table(("prompt", "what it is for", "arguments"), rows)
+
+
+def operations_text() -> str:
+    parts = []
+    for source, dialect in doiget.DIALECTS.items():
+        parts.append(f"### {dialect.title}\n")
+        rows = []
+        for row in doiget.rank_rows(source=source):
+            names = ", ".join(f"`{name}`" if needed else f"`{name}`?" for name, (_, needed) in row.fields().items())
+            about = doiget.describe_row(row)
+            rows.append((f"`{row.name}`", about["description"], names, f"`{json.dumps(about['example']['params'])}`"))
+        parts.append(table(("operation", "what it does", "parameters", "example"), rows) + "\n")
+        words = dict.fromkeys(f"- {row.paging()} {row.costs()}" for row in doiget.rank_rows(source=source))
+        parts += [*words, ""]
+    return "\n".join(parts).rstrip()
+
+
+def parameters_table() -> str:
+    kinds = {str: "text", int: "whole number", bool: "true or false"}
+    rows = [
+        (f"`{name}`", kinds[about.kind], about.help if name != "ref" else "the work, by an identifier the source knows")
+        for name, about in doiget.FIELDS.items()
+    ]
+    return table(("parameter", "type", "meaning"), rows)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "errors": errors_table,
     "settings": settings_table,
@@ -101,16 +151,26 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "flags": flags_table,
     "tools": doiget.render_tool_reference,
     "types": types_table,
+    "operations": operations_text,
+    "parameters": parameters_table,
+    "mutations": mutations_table,
+    "prompts": prompts_table,
+    "sections": sections_table,
 }
 PLACES = [
     ("ERRORS.md", "errors"),
     ("CONFIG.md", "settings"),
     ("SOURCES.md", "sources"),
     ("SOURCES.md", "hosts"),
+    ("ARCHITECTURE.md", "sections"),
+    ("MCP_TOOLS.md", "prompts"),
+    ("QUALITY.md", "mutations"),
     ("MCP_TOOLS.md", "tools"),
     ("CLI.md", "flags"),
     ("CLI.md", "commands"),
     ("EXPORTS.md", "types"),
+    ("OPERATIONS.md", "parameters"),
+    ("OPERATIONS.md", "operations"),
 ]
 
 
@@ -125,6 +185,15 @@ def test_generated_block_is_current(request: pytest.FixtureRequest, page: str, b
     if request.config.getoption("--update"):
         path.write_text(wanted, encoding="utf-8")
     assert path.read_text(encoding="utf-8") == wanted, f"{page} is not current: pytest tests/test_docs.py --update"
+
+
+def test_the_architecture_names_what_there_is() -> None:
+    """Every name in its prose is one of the module, and every file one of the repository."""
+    prose = (DOCS / "ARCHITECTURE.md").read_text(encoding="utf-8").partition("<!-- END sections -->")[2]
+    for name in re.findall(r"`([A-Z]\w+|[\w.]+(?=\(\)`))", prose):
+        assert functools.reduce(lambda thing, part: getattr(thing, part, None), name.split("."), doiget), name
+    for name in re.findall(r"[\w/]+\.py", prose):
+        assert (ROOT / name).is_file(), name
 
 
 def test_every_link_in_the_docs_leads_somewhere() -> None:

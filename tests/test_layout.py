@@ -302,10 +302,10 @@ def length(node: Function) -> int:
 
 
 def parameters(node: Function) -> int:
-    """Count what a caller may pass, `self` and `cls` excluded."""
+    """Count what a caller may pass; `self` and `cls`, and the context of an operation, are no choice."""
     spec = node.args
     named = [*spec.posonlyargs, *spec.args, *spec.kwonlyargs, *filter(None, (spec.vararg, spec.kwarg))]
-    return sum(arg.arg not in {"self", "cls"} for arg in named)
+    return sum(arg.arg not in {"self", "cls", "ctx"} for arg in named)
 
 
 def test_functions_fit_in_a_glance() -> None:

@@ -454,6 +454,7 @@ class Crossref:
     def __init__(self, net: FakeInternet, doi_org: DoiOrg) -> None:
         self.works: dict[str, Json] = {}
         self.aliases: dict[str, str] = {}
+        self.registers: dict[str, list[Json]] = {"journals": [], "funders": []}
         self._doi_org = doi_org
         net.route("api.crossref.org", None, self.answer)
 
@@ -476,6 +477,8 @@ class Crossref:
         path = request.path.removeprefix("/v1")
         if path.rstrip("/") == "/works":
             return self._pooled(request, self._list(request), "array")
+        if match := re.fullmatch(r"/(journals|funders)(?:/([\w-]+)/works)?", path):
+            return self._pooled(request, self._registered(match[1], match[2], request), "array")
         if not path.startswith("/works/"):
             body = {
                 "status": "error",
@@ -524,7 +527,38 @@ class Crossref:
             body={"status": "ok", "message-type": "work-agency", "message-version": "1.0.0", "message": message}
         )
 
-    def _list(self, request: Request) -> Reply:
+    def add_journal(self, title: str, *issns: str, publisher: str = "Example Press") -> Json:
+        """A journal as `/journals` lists it."""
+        counts = {"total-dois": 1234, "current-dois": 234, "backfile-dois": 1000}
+        subjects = [{"ASJC": 3100, "name": "General Physics and Astronomy"}]
+        kinds = [{"value": issn, "type": "electronic"} for issn in issns]
+        journal = {"title": title, "publisher": publisher, "ISSN": [*issns], "issn-type": kinds, "subjects": subjects}
+        self.registers["journals"].append({**journal, "counts": counts, "coverage": {}, "flags": {}, "breakdowns": {}})
+        return journal
+
+    def add_funder(self, number: str, name: str, *others: str, location: str = "United Kingdom") -> Json:
+        """A funder as `/funders` lists it."""
+        funder = {"id": number, "name": name, "location": location, "alt-names": [*others], "tokens": words_of(name)}
+        more = {"uri": f"http://dx.doi.org/10.13039/{number}", "replaces": [], "replaced-by": []}
+        self.registers["funders"].append(funder | more)
+        return funder
+
+    def _registered(self, kind: str, ident: str | None, request: Request) -> Reply:
+        rows = self.registers[kind]
+        if ident:
+            if not any(ident in (row.get("id"), *row.get("ISSN", [])) for row in rows):
+                return Reply(404, "Resource not found.", content_type="text/plain;charset=utf-8")
+            names = {"journals": lambda work: work.get("ISSN", []), "funders": funders_of}
+            return self._list(request, [work for work in self.works.values() if ident in names[kind](work)])
+        if wrong := set(request.query) - {"query", "rows", "offset", "mailto"}:
+            return crossref_failure("parameter-not-allowed", min(wrong), f"This route does not support {min(wrong)}")
+        rows = [row for row in rows if overlap(request.query.get("query", ""), json.dumps(row)) > 0]
+        start, size = int(request.query.get("offset", 0)), int(request.query.get("rows", 20))
+        message = {"items-per-page": size, "total-results": len(rows), "items": rows[start : start + size]}
+        kinds = {"journals": "journal-list", "funders": "funder-list"}
+        return Reply(body={"status": "ok", "message-type": kinds[kind], "message-version": "1.0.0", "message": message})
+
+    def _list(self, request: Request, among: list[Json] | None = None) -> Reply:
         query = request.query
         for name in query:
             if name not in LIST_PARAMETERS and name.removeprefix("query.") not in FIELD_QUERIES:
@@ -536,6 +570,7 @@ class Crossref:
             return crossref_failure("integer-not-valid", str(rows), "rows up to 1000, offset up to 10000")
         try:
             works = self._filtered(query.get("filter", ""))
+            works = works if among is None else [work for work in works if work in among]
         except KeyError as exc:
             return crossref_failure(
                 "filter-not-available", str(exc), f"Filter {exc} specified but there is no such filter"
@@ -557,6 +592,10 @@ class Crossref:
             "until-pub-date": lambda work, values: _year(work) <= int(values[0][:4]),
             "has-abstract": lambda work, _: "abstract" in work,
             "issn": lambda work, values: bool(set(values) & set(work.get("ISSN", []))),
+            "relation.type": lambda work, values: bool(set(values) & set(work.get("relation", {}))),
+            "relation.object": lambda work, values: any(
+                part["id"].lower() in values for parts in work.get("relation", {}).values() for part in parts
+            ),
         }
         checks = [(tests[name], values) for name, values in wanted.items()]
         return [work for key, work in sorted(self.works.items(), reverse=True) if all(t(work, v) for t, v in checks)]
@@ -590,6 +629,10 @@ class Crossref:
             "query": {"start-index": offset, "search-terms": query.get("query")},
         }
         return Reply(body={"status": "ok", "message-type": "work-list", "message-version": "1.0.0", "message": message})
+
+
+def funders_of(work: Json) -> list[str]:
+    return [str(funder.get("DOI")).rpartition("/")[2] for funder in work.get("funder", [])]
 
 
 def _year(work: Json) -> int:
@@ -741,6 +784,8 @@ class DataCite:
             wanted = {doi.strip().lower() for doi in query["ids"].split(",")}
             works, size = [work for work in works if work["doi"] in wanted], 1000
         else:
+            kind = query.get("resource-type-id", "").lower()
+            works = [work for work in works if kind in {"", work["types"]["resourceTypeGeneral"].lower()}]
             works, size = self._searched(query.get("query", ""), works), 25
         size, page = int(query.get("page[size]", size)), int(query.get("page[number]", 1))
         if size > 1000 or size * page > 10_000:
@@ -754,6 +799,15 @@ class DataCite:
         return {"data": [self._resource(work) for work in shown], "meta": meta, "links": links}
 
     def _searched(self, text: str, works: list[Json]) -> list[Json]:
+        if years := re.search(r"(?: AND )?publicationYear:\[(\S+) TO (\S+)\]", text):
+            low, high = (
+                int(year) if year != "*" else edge for year, edge in zip(years.groups(), (0, 9999), strict=True)
+            )
+            text, works = text.replace(years[0], ""), [w for w in works if low <= w["publicationYear"] <= high]
+        if related := re.fullmatch(r"relatedIdentifiers\.relatedIdentifier:\((.+?)\) AND .+:\((.+)\)", text):
+            ids, kinds = re.findall(r'"([^"]+)"', related[1]), related[2].split(" OR ")
+            found = lambda part: part["relatedIdentifier"] in ids and part["relationType"] in kinds  # noqa: E731
+            return [work for work in works if any(map(found, work["relatedIdentifiers"]))]
         if dois := re.findall(r'"(10\.[^"]+)"', text):
             return [work for work in works if work["doi"] in {doi.lower() for doi in dois}]
         if text.startswith("titles.title:"):
@@ -882,6 +936,8 @@ class Arxiv:
         found = [pair for pair in map(self._version, reversed(ids)) if pair]
         if not ids:
             found = self._searched(query.get("search_query", ""))
+            if query.get("sortBy") == "submittedDate":
+                found.sort(key=lambda pair: pair[0].published, reverse=query.get("sortOrder") == "descending")
         start, size = int(query.get("start", 0)), int(query.get("max_results", 10))
         if size > 2000 or start + size > 30_000:
             return self._atom([self._error("max_results must be at most 2000")], 1, 0, 1, status=400)
@@ -889,10 +945,11 @@ class Arxiv:
         return self._atom(entries, len(found), start, size)
 
     def _searched(self, text: str) -> list[tuple[ArxivPaper, int]]:
-        plain = re.sub(r"\b(ti|au|abs|co|jr|cat|rn|id|all|AND|OR|ANDNOT)\b:?", " ", text)
-        scored = [
-            (overlap(plain, " ".join([p.title, p.summary, p.category, *p.authors])), p) for p in self.papers.values()
-        ]
+        years = re.search(r"submittedDate:\[(\d{4})\d* TO (\d{4})\d*\]", text)
+        plain = re.sub(r"submittedDate:\[.*?\]|\b(ti|au|abs|co|jr|cat|rn|id|all|AND|OR|ANDNOT)\b:?", " ", text)
+        among = [p for p in self.papers.values() if not years or years[1] <= p.published[:4] <= years[2]]
+        among = [p for p in among if all(name == p.category for name in re.findall(r"\bcat:([\w.-]+)", text))]
+        scored = [(overlap(plain, " ".join([p.title, p.summary, p.category, *p.authors])), p) for p in among]
         return [(p, p.versions) for score, p in sorted(scored, key=lambda pair: -pair[0]) if score > 0]
 
     def _error(self, text: str) -> str:
@@ -1138,6 +1195,7 @@ class OpenAlex:
     def __init__(self, net: FakeInternet) -> None:
         self.works: dict[str, Json] = {}  # by W id
         self.merged: dict[str, str] = {}  # old W id -> new
+        self.authors: list[Json] = []
         self.remaining_usd = 0.1
         net.route("api.openalex.org", None, self.answer)
 
@@ -1159,6 +1217,11 @@ class OpenAlex:
             reply = self._list(request)
         elif path.startswith("/works/"):
             reply = self._single(path.removeprefix("/works/"), request)
+        elif path == "/authors":
+            found = [row for row in self.authors if overlap(request.query.get("search", ""), row["display_name"]) == 1]
+            size, page = int(request.query.get("per-page", 25)), int(request.query.get("page", 1))
+            meta = {"count": len(found), "db_response_time_ms": 20, "page": page, "per_page": size}
+            reply = Reply(body={"meta": meta, "results": found[size * (page - 1) : size * page], "group_by": []})
         else:
             reply = html("<!doctype html>\n<title>404 Not Found</title>", 404)
         reply.headers |= {
@@ -1167,6 +1230,23 @@ class OpenAlex:
             "x-ratelimit-reset": "3600",
         }
         return reply
+
+    def add_author(self, name: str, orcid: str | None = None, institution: str = "Example University") -> Json:
+        """An author as `/authors` lists one."""
+        place = {"id": "https://openalex.org/I1", "ror": None, "display_name": institution, "type": "education"}
+        author = {
+            "id": f"https://openalex.org/A{short_code(name)}",
+            "orcid": f"https://orcid.org/{orcid}" if orcid else None,
+            "display_name": name,
+            "display_name_alternatives": [],
+            "works_count": 12,
+            "cited_by_count": 345,
+            "summary_stats": {"h_index": 7},
+            "last_known_institutions": [place],
+            "affiliations": [{"institution": place, "years": [2020]}],
+        }
+        self.authors.append(author)
+        return author
 
     def _failure(self, message: str, status: int = 400, error: str = "Invalid query parameters error.") -> Reply:
         return Reply(status, {"error": error, "message": message})
@@ -1250,6 +1330,12 @@ class OpenAlex:
             "ids.pmcid": lambda: any(self._known_as(work, "pmcid", one) for one in values),
             "cites": lambda: any(f"https://openalex.org/{one}" in work["referenced_works"] for one in short),
             "cited_by": lambda: any(work["id"] in self.works.get(one, {}).get("referenced_works", []) for one in short),
+            "authorships.author.id": lambda: any(
+                part["author"]["id"].endswith(f"/{value}") for part in work["authorships"]
+            ),
+            "authorships.author.orcid": lambda: any(
+                str(part["author"]["orcid"]).endswith(value) for part in work["authorships"]
+            ),
             "is_oa": lambda: str(work["open_access"]["is_oa"]).lower() == value,
             "open_access.is_oa": lambda: str(work["open_access"]["is_oa"]).lower() == value,
             "is_retracted": lambda: str(work["is_retracted"]).lower() == value,
@@ -1463,7 +1549,7 @@ class EuropePmc:
         if path == "/searchPOST":
             return self._search(request.form)
         if match := re.fullmatch(r"/(MED|PMC|PPR)/(\w+)/(references|citations)", path):
-            return self._linked(match[1], match[2], match[3])
+            return self._linked(match[1], match[2], match[3], request.query)
         return html("<h1>Not Found</h1>", 404)
 
     def _search(self, query: dict[str, str]) -> Answer:
@@ -1495,6 +1581,12 @@ class EuropePmc:
         }
 
     def _matching(self, text: str) -> list[Json]:
+        low, high = map(int, (re.findall(r"PUB_YEAR:\[(\d+) TO (\d+)\]", text) or [("0", "9999")])[0])
+        is_open = "OPEN_ACCESS:y" in text
+        found = self._with(re.sub(r"(?: AND )?(?:PUB_YEAR:\[.*?\]|OPEN_ACCESS:y)", "", text))
+        return [w for w in found if low <= int(w["pubYear"]) <= high and (not is_open or w["isOpenAccess"] == "Y")]
+
+    def _with(self, text: str) -> list[Json]:
         rules = re.findall(
             r'\b(DOI|EXT_ID|PMCID|PMID):\s*"?([^"\s()]+(?:\([^"\s]*\)[^"\s()]*)*)"?', text, re.IGNORECASE
         )
@@ -1508,11 +1600,22 @@ class EuropePmc:
         names = {"DOI": "doi", "EXT_ID": "id", "PMCID": "pmcid", "PMID": "pmid"}
         return [w for w in works if any((rule, str(w.get(key, "")).lower()) in wanted for rule, key in names.items())]
 
-    def _linked(self, source: str, ident: str, kind: str) -> Answer:
+    def cite(self, citing: Json, cited: Json) -> None:
+        """Let one record cite another: its list of references, the other's list of citations."""
+        for here, kind, there in ((citing, "references", cited), (cited, "citations", citing)):
+            info = there["journalInfo"]
+            row = {name: there[name] for name in ("id", "source", "title", "authorString", "pageInfo") if name in there}
+            row |= {"citationType": "journal article", "journalAbbreviation": "J Ex", "pubYear": int(there["pubYear"])}
+            more = {"volume": info["volume"], "issue": info["issue"], "citedByCount": 3}
+            here.setdefault(kind, []).append(row | more | ({"match": "Y"} if kind == "references" else {}))
+
+    def _linked(self, source: str, ident: str, kind: str, query: dict[str, str]) -> Answer:
         work = next((w for w in self.works if (w["source"], w["id"]) == (source, ident)), {})
         name, one = ("referenceList", "reference") if kind == "references" else ("citationList", "citation")
-        rows = work.get(kind, [])
-        return {"version": "6.9", "hitCount": len(rows), "request": {"id": ident, "source": source}, name: {one: rows}}
+        rows, page, size = work.get(kind, []), int(query.get("page", 1)), int(query.get("pageSize", 25))
+        shown = rows[size * (page - 1) : size * page]
+        about = {"id": ident, "source": source, "offSet": size * (page - 1), "pageSize": size}
+        return {"version": "6.9", "hitCount": len(rows), "request": about, name: {one: shown}}
 
     def answer_site(self, request: Request) -> Answer:
         match = re.match(
@@ -2069,6 +2172,210 @@ class Biorxiv:
 
 
 # ############################################################################
+# Semantic Scholar, INSPIRE, DOAJ
+# ############################################################################
+
+
+class SemanticScholar:
+    """api.semanticscholar.org/graph/v1: papers, their citations and references, and the search for them."""
+
+    def __init__(self, net: FakeInternet) -> None:
+        self.papers: dict[str, Json] = {}  # by paperId
+        self.links: list[tuple[str, str]] = []  # (citing, cited)
+        net.route("api.semanticscholar.org", None, self.answer)
+
+    def add(self, title: str, *, year: int = 2020, cites: Iterable[Json] = (), pdf_url: str = "", **ids: str) -> Json:
+        """A paper; `ids` by Semantic Scholar's names (DOI, ArXiv, PubMed)."""
+        name = f"{short_code(title + str(ids)):040x}"
+        self.papers[name] = {
+            "paperId": name,
+            "externalIds": {**ids, "CorpusId": short_code(title)},
+            "url": f"https://www.semanticscholar.org/paper/{name}",
+            "title": title,
+            "venue": "J. Ex.",
+            "year": year,
+            "citationCount": 5,
+            "openAccessPdf": {"url": pdf_url, "status": "GREEN" if pdf_url else None, "license": None},
+            "publicationTypes": ["JournalArticle"],
+            "publicationDate": f"{year}-03-04",
+            "journal": {"name": "Journal of Examples", "pages": "11 - 22", "volume": "7"},
+            "authors": [{"authorId": "1", "name": "Ada Lovelace"}, {"authorId": "2", "name": "C. Babbage"}],
+        }
+        self.links += [(name, paper["paperId"]) for paper in cites]
+        return self.papers[name]
+
+    def answer(self, request: Request) -> Answer:
+        if request.headers.get("x-api-key") == "rejected":
+            return Reply(403, {"message": "Forbidden"})
+        rest = request.decoded_path.removeprefix("/graph/v1/paper/")
+        wanted = [name for name in request.query.get("fields", "title").split(",") if name]
+        if unknown := [name for name in wanted if name not in next(iter(self.papers.values()), {name: 1})]:
+            return Reply(400, {"error": f"Unrecognized or unsupported fields: [{', '.join(unknown)}]"})
+        start, size = int(request.query.get("offset", 0)), int(request.query.get("limit", 100))
+        if size > (100 if rest == "search" else 1000):
+            return Reply(400, {"error": "Requested limit is too large"})
+        if rest == "search":
+            found = [paper for _, paper in ranked(request.query["query"], self.papers.values())]
+            return {"total": len(found), **self._page([{"": paper} for paper in found], start, size, wanted)}
+        name, _, kind = rest.rpartition("/") if rest.endswith(("/citations", "/references")) else (rest, "", "")
+        paper = next((paper for paper in self.papers.values() if self._is(paper, name)), None)
+        if paper is None:
+            return Reply(404, {"error": f"Paper with id {name} not found"})
+        if not kind:
+            return self._shown(paper, wanted)
+        here, there, role = (0, 1, "citedPaper") if kind == "references" else (1, 0, "citingPaper")
+        rows = [{role: self.papers[link[there]]} for link in self.links if link[here] == paper["paperId"]]
+        return self._page(rows, start, size, wanted)
+
+    def _is(self, paper: Json, name: str) -> bool:
+        kind, _, value = name.partition(":")
+        key = {"DOI": "DOI", "ARXIV": "ArXiv", "PMID": "PubMed"}.get(kind.upper())
+        return paper["paperId"] == name or str(paper["externalIds"].get(key)).lower() == value.lower()
+
+    def _shown(self, paper: Json, wanted: list[str]) -> Json:
+        return {name: paper[name] for name in ("paperId", *wanted)}
+
+    def _page(self, rows: list[Json], start: int, size: int, wanted: list[str]) -> Json:
+        shown = [
+            {role: self._shown(paper, wanted) for role, paper in row.items()} for row in rows[start : start + size]
+        ]
+        more = {"next": start + size} if start + size < len(rows) else {}
+        data = {"data": [row.get("", row) for row in shown]} if shown else {}
+        return {"offset": start, **more, **data}
+
+
+class Inspire:
+    """inspirehep.net/api: literature records, the search for them, and what cites them."""
+
+    def __init__(self, net: FakeInternet) -> None:
+        self.records: dict[str, Json] = {}
+        self.links: list[tuple[str, str]] = []  # (citing, cited)
+        net.route("inspirehep.net", None, self.answer)
+
+    def add(self, number: str, title: str, *, year: int = 2012, cites: Iterable[str] = (), **raw: Any) -> Json:
+        """A record; `raw` sets fields of its metadata by INSPIRE's names."""
+        metadata = {
+            "control_number": int(number),
+            "titles": [{"title": title, "source": "Elsevier"}, {"title": title.upper(), "source": "arXiv"}],
+            "authors": [{"full_name": "Lovelace, Ada"}, {"full_name": "Babbage, C."}],
+            "document_type": ["article"],
+            "publication_info": [
+                {
+                    "year": year,
+                    "journal_title": "Phys.Lett.B",
+                    "journal_volume": "716",
+                    "page_start": "30",
+                    "page_end": "61",
+                }
+            ],
+            "earliest_date": f"{year}-07-31",
+            "citation_count": 15000,
+        }
+        self.records[number] = {
+            "id": number,
+            "created": "2012-07-31T00:00:00+00:00",
+            "updated": "2026-01-01T00:00:00+00:00",
+            "links": {"self": f"https://inspirehep.net/api/literature/{number}"},
+            "metadata": with_raw(metadata, raw),
+        }
+        self.links += [(number, cited) for cited in cites]
+        return self.records[number]
+
+    def answer(self, request: Request) -> Answer:
+        if match := re.fullmatch(r"/api/(doi|arxiv)/(.+)", request.decoded_path):
+            names = {"doi": "dois", "arxiv": "arxiv_eprints"}
+            for record in self.records.values():
+                if match[2] in [part["value"].lower() for part in record["metadata"].get(names[match[1]], [])]:
+                    return record
+            return Reply(404, {"status": 404, "message": "PID does not exist."})
+        if request.path != "/api/literature":
+            return html("<h1>Not Found</h1>", 404)
+        query = request.query
+        size, page = int(query.get("size", 10)), int(query.get("page", 1))
+        if size > 1000 or size * page > 10_000:
+            return Reply(400, {"status": 400, "message": "Maximum number of results have been reached."})
+        found = self._found(query.get("q", ""))
+        hits = {"hits": found[size * (page - 1) : size * page], "total": len(found)}
+        return {"hits": hits, "links": {"self": request.url}}
+
+    def _found(self, text: str) -> list[Json]:
+        if match := re.fullmatch(r"refersto:recid:(\d+)", text):
+            return [self.records[citing] for citing, cited in self.links if cited == match[1]]
+        years = re.search(r" and date (\d+)->(\d+)", text)
+        low, high = map(int, years.groups()) if years else (0, 9999)
+        plain = text.replace(years[0], "") if years else text
+        found = [(overlap(plain, json.dumps(record["metadata"])), record) for record in self.records.values()]
+        return [r for score, r in found if score > 0 and low <= int(r["metadata"]["earliest_date"][:4]) <= high]
+
+
+class Doaj:
+    """doaj.org/api: the search for articles and journals."""
+
+    def __init__(self, net: FakeInternet) -> None:
+        self.kept: dict[str, list[Json]] = {"articles": [], "journals": []}
+        net.route("doaj.org", "/api/*", self.answer)
+
+    def add(self, doi: str, title: str, year: int = 2020) -> Json:
+        """An article as the search lists it."""
+        bibjson = {
+            "title": title,
+            "year": str(year),
+            "month": "3",
+            "start_page": "11",
+            "end_page": "22",
+            "abstract": "We show a thing.",
+            "author": [{"name": "Ada Lovelace", "affiliation": "Example University"}],
+            "identifier": [{"id": doi, "type": "doi"}, {"id": "1234-5679", "type": "eissn"}],
+            "journal": {
+                "title": "Open Examples",
+                "volume": "7",
+                "number": "2",
+                "publisher": "Example Press",
+                "issns": ["1234-5679"],
+                "language": ["EN"],
+                "country": "GB",
+            },
+            "link": [{"content_type": "text/html", "type": "fulltext", "url": f"https://open.example/{doi}"}],
+        }
+        self.kept["articles"].append(self._kept(title, bibjson))
+        return bibjson
+
+    def add_journal(self, title: str, eissn: str) -> Json:
+        """A journal as the search lists it."""
+        bibjson = {
+            "title": title,
+            "eissn": eissn,
+            "publisher": {"name": "Example Press", "country": "GB"},
+            "apc": {"has_apc": True, "max": [{"price": 1500, "currency": "EUR"}]},
+            "license": [{"type": "CC BY", "BY": True, "NC": False}],
+            "ref": {"journal": "https://open.example/"},
+            "language": ["EN"],
+            "subject": [{"code": "GC1-1581", "scheme": "LCC", "term": "Oceanography"}],
+        }
+        self.kept["journals"].append(self._kept(title, bibjson))
+        return bibjson
+
+    def _kept(self, title: str, bibjson: Json) -> Json:
+        stamp = "2026-01-01T00:00:00Z"
+        return {"id": f"{short_code(title):032x}", "bibjson": bibjson, "created_date": stamp, "last_updated": stamp}
+
+    def answer(self, request: Request) -> Answer:
+        match = re.fullmatch(r"/api/v4/search/(articles|journals)/([^/]+)", request.path)
+        if match is None:
+            return Reply(404, {"status": "not_found", "error": ""})
+        text, size, page = unquote(match[2]), int(request.query.get("pageSize", 10)), int(request.query.get("page", 1))
+        if size > 100 or size * page > 1000:
+            return Reply(400, {"status": "bad_request", "error": "You cannot access results beyond 1000 records"})
+        years = re.search(r" AND bibjson\.year:\[(\d+) TO (\d+)\]", text)
+        low, high = map(int, years.groups()) if years else (0, 9999)
+        plain = text.replace(years[0], "") if years else text
+        rows = [row for row in self.kept[match[1]] if overlap(plain, row["bibjson"]["title"]) > 0]
+        rows = [row for row in rows if low <= int(row["bibjson"].get("year", low)) <= high]
+        shown = rows[size * (page - 1) : size * page]
+        return {"total": len(rows), "page": page, "pageSize": size, "query": text, "results": shown}
+
+
+# ############################################################################
 # The world
 # ############################################################################
 
@@ -2107,6 +2414,9 @@ class World:
         self.figshare = Figshare(net)
         self.osf = Osf(net)
         self.biorxiv = Biorxiv(net)
+        self.semanticscholar = SemanticScholar(net)
+        self.inspire = Inspire(net)
+        self.doaj = Doaj(net)
 
     # -- one source --------------------------------------------------------------
 
