@@ -140,7 +140,7 @@ REASONS: Final[Mapping[str, Reason]] = {
                 "Correct the named argument and call again."),
             "bad_query": ("the query cannot be understood",
                 "Use plain words of the title, the authors or the journal."),
-            "bad_cursor": ("the cursor was not given out by this operation", "Start again without a cursor."),
+            "bad_cursor": ("the cursor belongs to no such call", "Use it with the same arguments, or start again without it."),
             "unknown_operation": ("there is no operation of that name",
                 "List the operations and use one of their names."),
         },
@@ -228,10 +228,6 @@ REASONS: Final[Mapping[str, Reason]] = {
 }  # fmt: skip
 
 
-#: When a source throttles without saying for how long (seconds).
-DEFAULT_RETRY_S: Final = 30.0
-
-
 class DoigetError(Exception):
     """The one exception of doiget: a reason of REASONS, a message for people, and what to do next.
 
@@ -266,7 +262,7 @@ def answer_of_error(error: DoigetError, ref: str | None = None) -> dict[str, Any
         "hint": error.hint,
     }
     if error.retry_after_s is not None or error.code is Code.RATE_LIMITED:
-        body["retry_after_s"] = max(1, math.ceil(error.retry_after_s or DEFAULT_RETRY_S))
+        body["retry_after_s"] = max(1, math.ceil(error.retry_after_s or 30))  # a source need not say how long
     if error.extra.get("attempts"):
         body["attempts"] = error.extra["attempts"]
     shown = {"ref": error.extra.get("ref") or ref, "metadata_path": error.extra.get("metadata_path")}
@@ -794,6 +790,8 @@ def clean_line(value: object, cap: int = MAX_LINE) -> str | None:
 
 def clean_text(value: object, cap: int = MAX_ABSTRACT) -> str | None:
     """Turn any value into paragraphs parted by blank lines, at most `cap` characters; None when nothing is left."""
+    if isinstance(value, str) and len(value) <= cap and not _has_to_clean(value):
+        return value or None
     parts = re.split(rf"{_PARAGRAPH}|\n[^\S\n]*\n", _plain_text(value))
     return _cut("\n\n".join(filter(None, (" ".join(part.split()) for part in parts))), cap) or None
 
@@ -809,7 +807,7 @@ def clean_url(value: object) -> str | None:
 def _plain_text(value: object) -> str:
     """Drop invisible characters, decode entities and flatten markup until nothing changes any more."""
     text = (as_text(value) or "")[:MAX_RAW]
-    if text.isascii() and text.isprintable() and "<" not in text and "&" not in text:
+    if text.isascii() and text.isprintable() and "<" not in text and ("&" not in text or ";" not in text):
         return text
     import html
     import unicodedata
@@ -1097,7 +1095,11 @@ def parse_date(value: object) -> str | None:
         parts = as_list(value.get("date-parts"))
         first = parts[0] if parts and isinstance(parts[0], list | tuple) else parts
         return iso_date(*[*first, None, None, None][:3]) or parse_date(value.get("raw"))
-    text = (as_text(value) or "").strip()[:60]
+    return _date_in((as_text(value) or "").strip()[:60])
+
+
+@functools.lru_cache(4096)  # a library repeats its dates
+def _date_in(text: str) -> str | None:
     found = next((match for pattern in _DATES if (match := re.match(pattern, text))), None)
     month = (found["m"] or "").lower() if found else ""
     return iso_date(found["y"], _MONTHS.index(month) + 1 if month in _MONTHS else month, found["d"]) if found else None
@@ -1453,10 +1455,8 @@ def parse_setting(setting: Setting, value: object, origin: str = "") -> Any:
     elif not isinstance(value, str) or not text or re.search("[\ud800-\udfff]", text):
         wanted = "a text in UTF-8"  # bytes of another encoding arrive as lone surrogates
     elif setting.kind == "choice":
-        wanted, found = (
-            f"one of: {', '.join(setting.choices)}",
-            text.lower() if text.lower() in setting.choices else None,
-        )
+        wanted = f"one of: {', '.join(setting.choices)}"
+        found = text.lower() if text.lower() in setting.choices else None
     elif re.fullmatch(setting.pattern, text):
         return expand_path(text) if setting.kind == "path" else text
     else:
@@ -2789,7 +2789,6 @@ class Pacer:
                 yield
 
     async def wait_for_start(self, pace: Pace) -> None:
-        """Wait until a request may begin under a pace."""
         import anyio
 
         start = self._reserve(pace, anyio.current_effective_deadline() - anyio.current_time())
@@ -2813,13 +2812,8 @@ class Pacer:
             state["starts"] = [*starts, start]
         return start
 
-    def arrived(self, pace: Pace) -> None:
-        """Count a pace from now: the host has the request, later than it was let go here."""
-        with self._state(pace.name) as state:
-            state["starts"] = [*state["starts"], self.clock()][-pace.starts :]
-
     def block(self, pace: Pace, seconds: float) -> None:
-        """Let nobody ask under this pace for some seconds: the host said so."""
+        """Let nobody ask under this pace for some seconds."""
         with self._state(pace.name) as state:
             state["not_before"] = max(state["not_before"], self.clock() + min(seconds, MAX_BACKOFF_S))
 
@@ -2917,7 +2911,7 @@ def goes_direct(host: str, no_proxy: str) -> bool:
 
 
 async def look_up(host: str, port: int) -> list[str]:
-    """Return the public addresses of a host, IPv6 and IPv4 in turn. Raises NETWORK_ERROR, CAPABILITY_DENIED.
+    """Return the public addresses of a host, IPv4 first. Raises NETWORK_ERROR, CAPABILITY_DENIED.
 
     The look-up runs in a daemon thread: the C library's resolver knows no cancelling, and must not outlast a deadline.
     """
@@ -2937,13 +2931,12 @@ async def look_up(host: str, port: int) -> list[str]:
         await anyio.sleep(0.005)
     if not found:
         raise DoigetError("unreachable", f"The name {host} cannot be looked up.")
-    addresses = list(dict.fromkeys(str(item[4][0]) for item in found))
+    addresses = dict.fromkeys(str(item[4][0]) for item in found)
     # SECURITY: the addresses checked here are the ones connected to, so DNS cannot answer differently in between.
     public = [address for address in addresses if is_public_address(address)]
     if not public:
         raise DoigetError("private_address", f"Refused to contact {host}: its address is local or private.")
-    v4, v6 = [a for a in public if ":" not in a], [a for a in public if ":" in a]
-    return [a for pair in itertools.zip_longest(v6, v4) for a in pair if a is not None]
+    return sorted(public, key=lambda address: ":" in address)
 
 
 def _direct_backend() -> Any:
@@ -3122,8 +3115,8 @@ class Client:
             request = httpx.Request("GET", hop.url, headers=sent, extensions={"timeout": timeout, "trace": on_event})
             try:
                 response = await http.send(request, stream=True, follow_redirects=False)
-                if pace is ARXIV_PACE:
-                    self.pacer.arrived(ARXIV_PACE)
+                if pace is ARXIV_PACE:  # it counts from when the request has come, which is later than it was let go
+                    self.pacer.block(pace, pace.window_s)
                 http.cookies.clear()
                 try:
                     yield response
@@ -3919,7 +3912,8 @@ _EUROPEPMC: Final = table("""
     title publisher=bookOrReportDetails.publisher volume=journalInfo.volume|journalVolume|volume
     issue=journalInfo.issue|issue pages=pageInfo abstract=abstractText doi pmid pmcid license language
     container_title=journalInfo.journal.title|journalTitle|bookOrReportDetails.publisher|journalAbbreviation
-    cited_by_count=citedByCount issn=journalInfo.journal.issn+journalInfo.journal.essn+journalIssn authors=authorList.author
+    issn=journalInfo.journal.issn+journalInfo.journal.essn+journalIssn authors=authorList.author
+    cited_by_count=citedByCount
 """)
 _ESUMMARY: Final = table("""
     title=title|booktitle date=pubdate+epubdate+sortpubdate container_title=fulljournalname|source
@@ -4062,6 +4056,9 @@ def slices(items: Sequence[T], size: int) -> list[Sequence[T]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
+_later: Final = functools.partial
+
+
 async def gather(tasks: Mapping[str, Callable[[], Awaitable[Any]]]) -> dict[str, Any]:
     """Run coroutines side by side; a DoigetError of one is its result, so the others go on."""
     import anyio
@@ -4080,10 +4077,6 @@ async def gather(tasks: Mapping[str, Callable[[], Awaitable[Any]]]) -> dict[str,
         for name, task in tasks.items():
             group.start_soon(run, name, task)
     return results
-
-
-def _later(function: Callable[..., Awaitable[Any]], *args: Any) -> Callable[[], Awaitable[Any]]:
-    return lambda: function(*args)
 
 
 async def ask_source(
@@ -4176,9 +4169,8 @@ async def ask_halving(
     found = await ask(values)
     if found is not None or len(values) <= least:
         return found or Found([], 0)
-    one, other = [
-        await ask_halving(half, ask, least) for half in (values[: len(values) // 2], values[len(values) // 2 :])
-    ]
+    halves = (values[: len(values) // 2], values[len(values) // 2 :])
+    one, other = [await ask_halving(half, ask, least) for half in halves]
     return Found(one.works + other.works, one.total + other.total)
 
 
@@ -4248,25 +4240,22 @@ async def datacite_works(client: Client, dois: Sequence[str]) -> Answers:
             return "datacite", f"/dois/{quote_doi(batch[0])}", {}
         return "datacite", "/dois", {"ids": ",".join(batch), "page[size]": len(batch), "disable-facets": "true"}
 
-    plain, odd = ([doi for doi in dois if ("," in doi) is comma] for comma in (False, True))
-    return await ask_by_doi(client, [*slices(plain, ID_BATCH), *slices(odd, 1)], word)
+    odd = [doi for doi in dois if "," in doi]
+    return await ask_by_doi(client, [*slices([d for d in dois if d not in odd], ID_BATCH), *slices(odd, 1)], word)
 
 
 async def openalex_works(client: Client, dois: Sequence[str]) -> Answers:
     """Ask OpenAlex for open copies (and metadata) of DOIs, 100 a request; for those with `,`, `|` or `+` singly."""
-
-    def word(batch: Sequence[str]) -> ListRequest:
-        if re.search(r"[,|+]", batch[0]):
-            return "openalex", f"/works/doi:{quote_doi(batch[0])}", {"select": OPENALEX_FIELDS}
-        return _openalex_list("doi", batch, len(batch), OPENALEX_FIELDS)
-
-    plain, odd = ([doi for doi in dois if bool(re.search(r"[,|+]", doi)) is found] for found in (False, True))
-    return await ask_by_doi(client, [*_slices_by_length(plain), *slices(odd, 1)], word)
+    odd = [doi for doi in dois if re.search(r"[,|+]", doi)]
+    batches = [*_slices_by_length([doi for doi in dois if doi not in odd]), *slices(odd, 1)]
+    return await ask_by_doi(client, batches, lambda batch: _openalex_list("doi", batch, OPENALEX_FIELDS))
 
 
-def _openalex_list(name: str, values: Sequence[str], rows: int, select: str, **more: object) -> ListRequest:
-    """Word a list of works that have one of some values; preprints and data sets included."""
-    params = {"filter": f"{name}:{'|'.join(values)}", "per-page": rows, "select": select, "include_xpac": "true"}
+def _openalex_list(name: str, values: Sequence[str], select: str, **more: object) -> ListRequest:
+    """Word a list of works that have one of some values, preprints and data sets included; an odd DOI goes singly."""
+    if name == "doi" and len(values) == 1 and re.search(r"[,|+]", values[0]):
+        return "openalex", f"/works/doi:{quote_doi(values[0])}", {"select": select}
+    params = {"filter": f"{name}:{'|'.join(values)}", "per-page": len(values), "select": select, "include_xpac": "true"}
     return "openalex", "/works", {**params, **more}
 
 
@@ -4573,24 +4562,21 @@ CitedPage = Found  # of CitedWorks
 def parse_cited_openalex(item: object) -> CitedWork | None:
     """Read a work of OpenAlex for a citation graph; None for anything else."""
     own, entry = _openalex_id(dig(item, "id")), parse_openalex(item)
-    if own is None or entry is None:
-        return None
-    work, count, cites = entry[0], as_int(dig(item, "cited_by_count")), as_list(dig(item, "referenced_works"))
-    names = (work.doi, work.arxiv_id and f"arXiv:{work.arxiv_id}", work.pmid and f"pmid:{work.pmid}", work.pmcid)
-    ref = next(filter(None, map(graph_ref, names)), None)
-    keys = tuple(dict.fromkeys(filter(None, map(_openalex_id, cites))))[:MAX_CITES]
-    return CitedWork(ref, (own,), work.title, work.year, work.retraction is not None, max(count or 0, 0), keys)
+    cites = map(_openalex_id, as_list(dig(item, "referenced_works")))
+    return _cited(entry[0], (own,), cites) if own and entry else None
 
 
 def parse_cited_crossref(message: object) -> CitedWork | None:
     """Read a work of Crossref with the DOIs in its list of references; references without DOI tell nothing here."""
     entry = parse_crossref(message)
-    ref = graph_ref(entry[0].doi) if entry else None
-    if entry is None or ref is None:
-        return None
-    cites = filter(None, (graph_ref(part.get("DOI")) for part in dicts(message, "reference")))
-    work, keys = entry[0], tuple(dict.fromkeys(cites))[:MAX_CITES]
-    return CitedWork(ref, (), work.title, work.year, work.retraction is not None, 0, keys)
+    cites = (graph_ref(part.get("DOI")) for part in dicts(message, "reference"))
+    return _cited(replace(entry[0], cited_by_count=None), (), cites) if entry and graph_ref(entry[0].doi) else None
+
+
+def _cited(work: Work, aliases: tuple[str, ...], cites: Iterable[str | None]) -> CitedWork:
+    names = (work.doi, work.arxiv_id and f"arXiv:{work.arxiv_id}", work.pmid and f"pmid:{work.pmid}", work.pmcid)
+    ref, keys = next(filter(None, map(graph_ref, names)), None), tuple(dict.fromkeys(filter(None, cites)))[:MAX_CITES]
+    return CitedWork(ref, aliases, work.title, work.year, work.retraction is not None, work.cited_by_count or 0, keys)
 
 
 def parse_opencitations(rows: object, side: str) -> list[str]:
@@ -4629,18 +4615,16 @@ def _openalex_id(value: object) -> str | None:
 async def openalex_cited(client: Client, field_name: str, values: Sequence[str]) -> CitedPage:
     """Ask OpenAlex for up to 100 works by a filter (doi, openalex, cites, …), the most cited first.
 
-    A DOI with a separator of filters inside is asked for singly. A batch that is rejected for one odd value is halved a
-    few times, until that costs little.
+    A batch that is rejected for one odd value is halved a few times, until that costs little.
     """
-    if len(values) == 1 and field_name == "doi" and re.search(r"[,|+]", values[0]):
-        path, params = f"/works/doi:{quote_doi(values[0])}", {"select": CITED_FIELDS}
-        body = await ask_json(client, "openalex", path, params, missing=(*GONE, *REJECTED))
-        works = list(filter(None, [parse_cited_openalex(body)]))
-        return CitedPage(works, len(works))
+    more = {"per-page": OPENALEX_BATCH, "sort": "cited_by_count:desc"}
 
-    def ask(part: Sequence[str]) -> Awaitable[Found | None]:
-        request = _openalex_list(field_name, part, OPENALEX_BATCH, CITED_FIELDS, sort="cited_by_count:desc")
-        return ask_list(client, request, parse_cited_openalex, REJECTED)
+    async def ask(part: Sequence[str]) -> Found | None:
+        request = _openalex_list(field_name, part, CITED_FIELDS, **more)
+        if request[1] == "/works":
+            return await ask_list(client, request, parse_cited_openalex, REJECTED)
+        works = [parse_cited_openalex(await ask_json(client, *request, missing=(*GONE, *REJECTED)))]
+        return Found(list(filter(None, works)), 1)
 
     return await ask_halving(values, ask, SMALL_BATCH)
 
@@ -4699,10 +4683,6 @@ class Lookup:
     doi: str | None = None
     said: dict[str, Parsed | DoigetError | None] = field(default_factory=dict)  # by source; None: no such record
     is_unregistered: bool = False  # the registry itself said so
-
-    @property
-    def is_medline(self) -> bool:
-        return self.asked.kind in {RefKind.PMID, RefKind.PMCID}
 
     @property
     def found(self) -> dict[str, Parsed]:
@@ -4765,7 +4745,10 @@ async def resolve_many(
         results |= {ref: _or_stale(DoigetError("offline", f"{no} {ref}."), expired.get(ref)) for ref in asked}
     elif asked:
         async with place():
-            fresh = await _resolve_fresh(client, asked, copies=copies)
+            lookups = [Lookup(ref, ref.id if ref.kind is RefKind.DOI else None) for ref in asked]
+            for ask_round in (_find_dois, _ask_registries, _ask_other_agencies, *([_ask_unpaywall] if copies else [])):
+                await ask_round(client, lookups)
+        fresh = {lookup.asked: _conclude(lookup) for lookup in lookups}
         results |= {ref: _or_stale(answer, expired.get(ref)) for ref, answer in fresh.items()}
         _remember(cache, fresh)
     return {ref: _with_version(ref, answer) for ref, answer in results.items()}
@@ -4800,13 +4783,6 @@ def _remember(cache: Cache | None, fresh: Mapping[Ref, Resolved | DoigetError]) 
                 cache.save(key, answer)
 
 
-async def _resolve_fresh(client: Client, refs: Sequence[Ref], *, copies: bool) -> dict[Ref, Resolved | DoigetError]:
-    lookups = [Lookup(ref, ref.id if ref.kind is RefKind.DOI else None) for ref in refs]
-    for ask_round in (_find_dois, _ask_registries, _ask_other_agencies, *([_ask_unpaywall] if copies else [])):
-        await ask_round(client, lookups)
-    return {lookup.asked: _conclude(lookup) for lookup in lookups}
-
-
 async def _ask(client: Client, *questions: tuple[str, Callable[..., Awaitable[Any]], Sequence[Lookup]]) -> None:
     """Ask sources side by side, each for the works of some lookups, and note what they say of every one."""
     asked = {source: list(dict.fromkeys(one.key_at(source) for one in about)) for source, _, about in questions}
@@ -4838,7 +4814,7 @@ async def _find_dois(client: Client, lookups: Sequence[Lookup]) -> None:
             lookup.is_unregistered = answer.reason == "not_registered"
         else:
             lookup.doi = answer.id if answer.kind is RefKind.DOI else f"10.48550/arxiv.{answer.id}"
-    medline = [lookup for lookup in lookups if lookup.is_medline]
+    medline = [lookup for lookup in lookups if lookup.asked.kind in {RefKind.PMID, RefKind.PMCID}]
     await _ask(client, ("europepmc", medline_works, medline))
     for lookup in medline:
         lookup.is_unregistered = lookup.misses("europepmc")
@@ -4878,7 +4854,7 @@ async def _ask_other_agencies(client: Client, lookups: Sequence[Lookup]) -> None
     for lookup in missed:
         by_agency.setdefault(agencies[str(lookup.doi)], []).append(lookup)
     for lookup in by_agency.pop(None, []):
-        lookup.is_unregistered = not lookup.is_medline  # a PMID stands on its own, whatever becomes of its DOI
+        lookup.is_unregistered = "europepmc" not in lookup.said  # a PMID stands on its own, whatever becomes of its DOI
     crossref, datacite, *others = by_agency.values()
     await _ask(
         client,
@@ -5053,11 +5029,9 @@ class Store:
     # ---- where things are ----
 
     def pdf_path(self, key: str) -> Path:
-        """Return where the PDF of a `safekey` is kept, whether there is one or not."""
         return self.root / f"{key}.pdf"
 
     def record_path(self, key: str) -> Path:
-        """Return where the record of a `safekey` is kept, whether there is one or not."""
         return self.metadata / f"{key}.toml"
 
     def lock_path(self, ref: Ref) -> Path:
@@ -5124,7 +5098,6 @@ class Store:
         return heads
 
     def load_key(self, key: str) -> Entry | None:
-        """Return the entry of a `safekey` as `load` does."""
         path = self.record_path(key)
         try:
             table = _load_record(path, key)
@@ -5711,6 +5684,10 @@ class Term(NamedTuple):
         return f'({{{self.column or " ".join(_COLUMNS[: tier[0]])}}} : "{self.words}"{star})'
 
 
+#: What stands in every record: a query that only says what is not wanted, or of which years, begins with it.
+_ANYTHING: Final = Term(_GAP.strip(), "names", is_whole=True, is_negated=False)
+
+
 class Span(NamedTuple):
     """A column whose value must lie between two others."""
 
@@ -5745,18 +5722,11 @@ class Query(NamedTuple):
         return next((number for number, fit in enumerate(fits) if fit), None)
 
     def fts(self) -> list[str]:
-        """Render what FTS5 is to match: in each tier, less what is in a better one, and last in all of them together.
-
-        Without wanted words, render what must not match, if anything.
-        """
+        """Render what FTS5 is to match: in each tier, less what is in a better one; last, in all of them."""
         never = [term.fts(_TIERS[-1]) for term in self.unwanted]
-        if not self.wanted:
-            return [" OR ".join(never)] if never else []
-        found = [" AND ".join(term.fts(tier) for term in self.wanted) for tier in _TIERS]
-        less = [" OR ".join((*better, *never)) for better in ([], *([some] for some in found[:-1]), [])]
-        return [
-            f"({some}) NOT ({other})" if other else some for some, other in zip([*found, found[-1]], less, strict=True)
-        ]
+        found = [" AND ".join(term.fts(tier) for term in self.wanted) for tier in (*_TIERS, _TIERS[-1])]
+        less = [" OR ".join((*better, *never)) for better in ([], *([some] for some in found[:-2]), [])]
+        return [f"({some}) NOT ({other})" if other else some for some, other in zip(found, less, strict=True)]
 
 
 def parse_query(text: str) -> Query:
@@ -5773,7 +5743,8 @@ def parse_query(text: str) -> Query:
         raise DoigetError("bad_query", "The query holds no word to search for.")
     terms = list(dict.fromkeys(item for item in found if isinstance(item, Term)))
     spans = [item for item in found if isinstance(item, Span)]
-    return Query([t for t in terms if not t.is_negated], [t for t in terms if t.is_negated], spans)
+    wanted = [term for term in terms if not term.is_negated]
+    return Query(wanted or [_ANYTHING], [term for term in terms if term.is_negated], spans)
 
 
 def _terms(field: str, value: str, *, is_phrase: bool, is_negated: bool) -> Iterator[Term]:
@@ -6014,27 +5985,17 @@ class Index:
         """Return how many entries match, and the places (tier, id, key) behind one, up to one more than `limit`."""
         names = set(list_names(self.store.root)) if any(span.column == "pdf" for span in wanted.spans) else ()
         db.create_function("is_there", 1, lambda key: f"{key}.pdf" in names)
-        spans, matches = "".join(span.sql() for span in wanted.spans), [[text] for text in wanted.fts()]
-        if wanted.wanted:
-            *tiers, everywhere = matches
-            number, source = (
-                "words.rowid",
-                f"FROM words CROSS JOIN entry e ON e.id = words.rowid WHERE words MATCH ?{spans}",
-            )
-            counted = source if spans else "FROM words WHERE words MATCH ?"
-        else:
-            tiers, everywhere = matches or [[]], matches[0] if matches else []
-            unwanted = " AND e.id NOT IN (SELECT rowid FROM words WHERE words MATCH ?)" if matches else ""
-            number, source = "e.id", f"FROM entry e WHERE problem IS NULL{spans}{unwanted}"
-            counted = source
-        sql = f"SELECT e.id, e.key {source} AND {number} > ? ORDER BY {number} LIMIT ?"
+        spans, (*tiers, everywhere) = "".join(span.sql() for span in wanted.spans), wanted.fts()
+        joined = f"words CROSS JOIN entry e ON e.id = words.rowid WHERE words MATCH ?{spans}"
+        counted = joined if spans else "words WHERE words MATCH ?"
+        sql = f"SELECT e.id, e.key FROM {joined} AND words.rowid > ? ORDER BY words.rowid LIMIT ?"  # noqa: S608 - our own
         places: list[tuple[int, int, str]] = []
         for tier in range(after[0], len(tiers)):
-            values = (*tiers[tier], after[1] if tier == after[0] else -1, limit + 1 - len(places))
+            values = (tiers[tier], after[1] if tier == after[0] else -1, limit + 1 - len(places))
             places += [(tier, *row) for row in db.execute(sql, values)]
             if len(places) > limit:
                 break
-        return _one(db, f"SELECT count(*) {counted}", *everywhere), places
+        return _one(db, f"SELECT count(*) FROM {counted}", everywhere), places  # noqa: S608 - likewise
 
     # ---- the database ----
 
@@ -6114,7 +6075,7 @@ class Index:
         yield
         self._changes.append((before_ns, _mtime_ns(self.store.metadata), key))
         with suppress(DoigetError):
-            self._ask(bool, at_most=FEW)
+            self._ask(lambda _: None, at_most=FEW)
 
     def _refresh(self, db: Any, at_most: int) -> bool:
         """Take in what has changed in the store; say whether it is all in."""
@@ -6292,7 +6253,8 @@ def url_of(work: Work) -> str | None:
 
 def date_parts(work: Work) -> list[str]:
     """Return year, month and day as far as they are known: `["2009", "03"]`."""
-    return (work.date or str(work.year or "")).split("-") if work.date or work.year else []
+    date = work.date or str(work.year or "")
+    return date.split("-") if date else []
 
 
 def note_of(work: Work) -> str | None:
@@ -6311,13 +6273,8 @@ def last_name(author: Author) -> str:
 def maker_of(work: Work) -> str | None:
     """Return who published a work, or whose report or thesis it is."""
     is_institutional = export_type(work, BIBTEX) in {"techreport", "phdthesis"}
-    names = (work.institution, work.publisher) if is_institutional else (work.publisher, work.institution)
-    return names[0] or names[1]
-
-
-def publisher_of(work: Work) -> str | None:
-    """Return who published a work, unless its container's name says so already."""
-    return maker if (maker := maker_of(work)) != work.container_title else None
+    first, second = (work.institution, work.publisher) if is_institutional else (work.publisher, work.institution)
+    return first or second
 
 
 # ---- Text to TeX ----
@@ -6386,7 +6343,10 @@ def render_tex(text: str, *, keep_case: bool = False) -> str:
     keep_case = keep_case and 9 * sum(map(str.islower, text)) > sum(map(str.isupper, text))
 
     def render(match: re.Match[str]) -> str:
-        shown = match[0].translate(_TEX_SPECIALS)
+        piece = match[0]
+        if piece.islower() and piece.isascii() and piece.isalpha():
+            return piece
+        shown = piece.translate(_TEX_SPECIALS)
         if match[1] is None:
             return f"{shown}{{}}" if shown in "-`',?!" else shown
         raised = shown if shown.isascii() else re.sub(rf"([{_HIGH}]+)|[{_LOW}]+", _render_raised, shown)
@@ -6446,14 +6406,13 @@ def to_ascii_tex(tex: str) -> str:
 
 # ---- BibTeX and BibLaTeX ----
 
-#: All fields, in the order they are written.
-_BIB_FIELDS: Final = (
-    "title", "subtitle", "origtitle", "author", "editor", "journal", "journaltitle", "booktitle", "eventtitle", "type",
-    "series", "edition", "publisher", "institution", "school", "organization", "howpublished", "volume", "number",
-    "pages", "eid", "date", "year", "month", "isbn", "issn", "doi", "url", "eprint", "archiveprefix", "eprinttype",
-    "primaryclass", "eprintclass", "pmid", "pmcid", "note", "keywords", "file",
-)  # fmt: skip
 _VERBATIM: Final = ("doi", "url", "eprint")
+#: What only the other dialect has.
+_NOT_IN: Final = (
+    table("subtitle origtitle eventtitle type eid date eprinttype eprintclass"),
+    table("year month archiveprefix primaryclass"),
+)
+_BIBLATEX_TYPES: Final = table("thesis=phdthesis report=techreport")
 #: The field of an entry type for what the work is part of, and the one for who published it (else `publisher`).
 _CONTAINER_FIELDS: Final = (
     table("article=journal incollection=booktitle inproceedings=booktitle"),
@@ -6466,60 +6425,50 @@ _PUBLISHER_FIELDS: Final = (
 )
 
 
-def render_bibtex(entry: Entry, options: ExportOptions) -> str:
-    """Render an entry with one of the 14 standard types of BibTeX, without its abstract."""
-    work = entry.work
+def _render_bib(entry: Entry, options: ExportOptions, *, column: int) -> str:
+    """Render an entry in one of the dialects (a column of EXPORT_TYPES), without its abstract."""
+    work, is_bibtex = entry.work, column == BIBTEX
     year, month, *_ = [*date_parts(work), "", ""]
-    own = {"title": full_title(work), "year": year, "month": month and _MONTHS[int(month) - 1]}
-    own |= {"pages": work.pages or work.article_number}
-    if work.arxiv_id:
-        own |= {"archiveprefix": "arXiv", "primaryclass": work.primary_class}
-    return _render_bib(entry, BIBTEX, options, own)
-
-
-def render_biblatex(entry: Entry, options: ExportOptions) -> str:
-    """Render an entry with BibLaTeX's own types and fields, without its abstract."""
-    work = entry.work
-    own = {"title": work.title, "origtitle": work.original_title, "eventtitle": work.event}
-    own |= {"subtitle": work.subtitle if full_title(work) != work.title else None}
-    own |= {"type": {"thesis": "phdthesis", "report": "techreport"}.get(export_type(work, BIBLATEX))}
-    own |= {"date": "-".join(date_parts(work)), "pages": work.pages, "eid": work.article_number}
-    if work.arxiv_id:
-        own |= {"eprinttype": "arxiv", "eprintclass": work.primary_class}
-    return _render_bib(entry, BIBLATEX, options, own)
-
-
-def _render_bib(entry: Entry, column: int, options: ExportOptions, own: Mapping[str, str | None]) -> str:
-    """Render an entry: a dialect's own fields, and those both have."""
-    work = entry.work
+    container, series, publisher = _venue(work, column)
     fields = {
-        **own, **_venue(work, column),
+        "title": full_title(work) if is_bibtex else work.title,
+        "subtitle": work.subtitle if full_title(work) != work.title else None, "origtitle": work.original_title,
         "author": " and ".join(map(_bib_name, work.authors)), "editor": " and ".join(map(_bib_name, work.editors)),
-        "edition": work.edition, "volume": work.volume, "number": work.issue, "isbn": ", ".join(work.isbn),
-        "issn": ", ".join(work.issn), "doi": doi_of(entry), "url": url_of(work), "eprint": work.arxiv_id,
-        "pmid": work.pmid, "pmcid": work.pmcid, "note": note_of(work), "keywords": _bib_keywords(entry.tags),
-        "file": _bib_file(entry.pdf_path) if options.file_field else None,
+        **container, "eventtitle": work.event, "type": _BIBLATEX_TYPES.get(export_type(work, BIBLATEX)),
+        "series": series, "edition": work.edition, **publisher, "volume": work.volume, "number": work.issue,
+        "pages": work.pages or (work.article_number if is_bibtex else None), "eid": work.article_number,
+        "date": "-".join(date_parts(work)), "year": year, "month": month and _MONTHS[int(month) - 1],
+        "isbn": ", ".join(work.isbn), "issn": ", ".join(work.issn), "doi": doi_of(entry), "url": url_of(work),
+        "eprint": work.arxiv_id, "archiveprefix": work.arxiv_id and "arXiv", "eprinttype": work.arxiv_id and "arxiv",
+        "primaryclass": work.arxiv_id and work.primary_class, "eprintclass": work.arxiv_id and work.primary_class,
+        "pmid": work.pmid, "pmcid": work.pmcid, "note": note_of(work),
+        "keywords": ", ".join(f"{{{render_tex(tag)}}}" if "," in tag else render_tex(tag) for tag in entry.tags),
+        "file": _bib_file(entry.pdf_path, options),
     }  # fmt: skip
     lines = [f"@{export_type(work, column)}{{{entry.citekey}"]
-    for name in _BIB_FIELDS:
-        if text := fields.get(name):
+    for name, text in fields.items():
+        if text and name not in _NOT_IN[column]:
             value = _BIB_VALUES.get(name, render_tex)(text)
             value = to_ascii_tex(value) if options.ascii and name not in _VERBATIM else value
             lines.append(f"  {name} = {value}" if name == "month" else f"  {name} = {{{value}}}")
     return ",\n".join(lines) + "\n}"
 
 
-def _venue(work: Work, column: int) -> dict[str, str | None]:
-    """Say in a dialect's fields where and by whom a work appeared."""
+render_bibtex: Final = functools.partial(_render_bib, column=BIBTEX)  # with its 14 standard types
+render_biblatex: Final = functools.partial(_render_bib, column=BIBLATEX)
+
+
+def _venue(work: Work, column: int) -> tuple[dict[str, str | None], str | None, dict[str, str | None]]:
+    """Say in a dialect's fields where and by whom a work appeared: its container, series, and publisher."""
     kind = export_type(work, column)
     container, publisher = _CONTAINER_FIELDS[column].get(kind), _PUBLISHER_FIELDS[column].get(kind, "publisher")
     if container:
-        return {container: work.container_title, "series": work.series, publisher: work.publisher}
+        return {container: work.container_title}, work.series, {publisher: work.publisher}
     maker = maker_of(work) or work.container_title
     if publisher in {"howpublished", "organization"}:  # a preprint server, a repository, a blog comes first
-        return {publisher: work.container_title or maker, "series": work.series}
+        return {}, work.series, {publisher: work.container_title or maker}
     series = work.series or work.container_title
-    return {publisher: maker, "series": series if series != maker else None}
+    return {}, series if series != maker else None, {publisher: maker}
 
 
 AND_OTHERS: Final = Author(literal="others")  # stands for authors that were left out: BibTeX's own et al.
@@ -6543,12 +6492,8 @@ def _bib_name(author: Author) -> str:
 
 
 def _bib_part(text: str) -> str:
-    shown = render_tex(text)
-    return f"{{{shown}}}" if "," in text or "and" in text.lower().split() else shown
-
-
-def _bib_keywords(tags: Sequence[str]) -> str:
-    return ", ".join(f"{{{render_tex(tag)}}}" if "," in tag else render_tex(tag) for tag in tags)
+    shown = render_tex(text) if text else ""
+    return f"{{{shown}}}" if "," in text or ("and" in text.lower() and "and" in text.lower().split()) else shown
 
 
 def _bib_pages(pages: str) -> str:
@@ -6566,10 +6511,10 @@ def _bib_verbatim(text: str) -> str:
     return re.sub(r"[\s\x00-\x1f\x7f-\x9f{}\\^]", lambda match: urllib.parse.quote(match[0], safe=""), text)
 
 
-def _bib_file(path: Path | None) -> str:
+def _bib_file(path: Path | None, options: ExportOptions) -> str:
     """Render a path as reference managers read it, `:path:type`; empty where braces or odd bytes break the file."""
-    text = re.sub(r"([\\:;])", r"\\\1", str(path or ""))
-    return f":{text}:application/pdf" if text.isprintable() and path and is_balanced(text) else ""
+    text = re.sub(r"([\\:;])", r"\\\1", str(path)) if path and options.file_field else ""
+    return f":{text}:application/pdf" if text and text.isprintable() and is_balanced(text) else ""
 
 
 #: How a field's text is written; all others are prose.
@@ -6586,7 +6531,7 @@ _BIB_VALUES: Final[Mapping[str, Callable[[str], str]]] = {
 
 def csl_item(entry: Entry, _options: ExportOptions) -> dict[str, Any]:
     """Render an entry as a CSL item (schema 1.0.2), its citekey as `id`."""
-    work = entry.work
+    work, maker = entry.work, maker_of(entry.work)
     date = list(map(int, date_parts(work)))
     item: dict[str, Any] = {
         "id": entry.citekey, "type": export_type(work, CSL), "title": full_title(work),
@@ -6596,7 +6541,8 @@ def csl_item(entry: Entry, _options: ExportOptions) -> dict[str, Any]:
         "collection-title": work.series if work.series != work.container_title else None,
         "volume": work.volume, "issue": work.issue, "page": work.pages or work.article_number,
         "number": f"arXiv:{work.arxiv_id}" if work.arxiv_id else None, "edition": work.edition,
-        "publisher": publisher_of(work), "event-title": work.event, "DOI": doi_of(entry), "URL": url_of(work),
+        "publisher": maker if maker != work.container_title else None, "event-title": work.event,
+        "DOI": doi_of(entry), "URL": url_of(work),
         "ISBN": ", ".join(work.isbn), "ISSN": ", ".join(work.issn), "PMID": work.pmid, "PMCID": work.pmcid,
         "original-title": work.original_title, "language": work.language, "abstract": work.abstract,
         "note": note_of(work), "keyword": ", ".join(entry.tags),
@@ -6614,23 +6560,28 @@ def _csl_name(author: Author) -> dict[str, str]:
 # ---- RIS ----
 
 
+#: The tags in the order they are written, with the CSL field that says the same, if there is one.
+_RIS_TAGS: Final = table("""
+    TY ID=id TI=title AU A2 T2=container-title T3=collection-title PY DA VL=volume IS=issue SP EP PB=publisher
+    ET=edition SN DO=DOI UR=URL AN=PMID C2=PMCID LA=language AB=abstract KW N1=note L1
+""")
+
+
 def render_ris(entry: Entry, options: ExportOptions) -> str:
     """Render an entry as RIS: TY first, ER last, one line for each value."""
-    work, pages = entry.work, entry.work.pages or entry.work.article_number or ""
+    work, item = entry.work, csl_item(entry, options)
+    pages = item.get("page", "")
     first, _, last = pages.partition("-") if _is_range(pages) else (pages, "", "")
     year, month, day, *_ = [*date_parts(work), "", "", ""]
-    values: dict[str, Any] = {
-        "TY": export_type(work, RIS), "ID": entry.citekey, "TI": full_title(work), "AU": map(_ris_name, work.authors),
-        "A2": map(_ris_name, work.editors), "T2": work.container_title,
-        "T3": work.series if work.series != work.container_title else None,
-        "PY": year, "DA": f"{year}/{month}/{day or '/'}" if month else None, "VL": work.volume, "IS": work.issue,
-        "SP": first, "EP": last, "PB": publisher_of(work), "ET": work.edition, "SN": (*work.isbn, *work.issn)[:1],
-        "DO": doi_of(entry), "UR": url_of(work), "AN": work.pmid, "C2": work.pmcid, "LA": work.language,
-        "AB": work.abstract, "KW": entry.tags, "N1": note_of(work),
-        "L1": str(entry.pdf_path) if options.file_field and entry.pdf_path else None,
+    item |= {
+        "TY": export_type(work, RIS), "AU": map(_ris_name, work.authors), "A2": map(_ris_name, work.editors),
+        "PY": year, "DA": f"{year}/{month}/{day or '/'}" if month else "", "SP": first, "EP": last,
+        "SN": (*work.isbn, *work.issn)[:1], "KW": entry.tags,
+        "L1": str(entry.pdf_path) if options.file_field and entry.pdf_path else "",
     }  # fmt: skip
-    lists = {tag: [given] if isinstance(given, str) else given or () for tag, given in values.items()}
-    lines = [f"{tag}  - {' '.join(value.split())}" for tag, given in lists.items() for value in given if value]
+    said = ((tag, item.get(name, "")) for tag, name in _RIS_TAGS.items())
+    lists = ((tag, [given] if isinstance(given, str) else given) for tag, given in said)
+    lines = [f"{tag}  - {' '.join(value.split())}" for tag, given in lists for value in given if value]
     return "\n".join([*lines, "ER  - "])
 
 
@@ -6680,16 +6631,13 @@ def unique_citekeys(assigned: Mapping[str, str]) -> dict[str, str]:
     chosen = {key: assigned[key] for key in found.values()}
     numbers: dict[str, Iterator[int]] = {}
     for key in sorted(assigned.keys() - chosen.keys()):
-        base = assigned[key] if re.fullmatch(LEGAL_CITEKEY, assigned[key]) else _legal_citekey(assigned[key]) or key
+        plain = re.sub(r"[^a-z0-9_:.-]", "", _fold_ascii(assigned[key])).lstrip("_:.-")
+        legal = f"x{plain}" if plain[:1].isdigit() else plain or key
+        base = assigned[key] if re.fullmatch(LEGAL_CITEKEY, assigned[key]) else legal
         names = (base + _letters(number) for number in numbers.setdefault(base.lower(), itertools.count()))
         chosen[key] = next(name for name in names if name.lower() not in found)
         found[chosen[key].lower()] = key
     return chosen
-
-
-def _legal_citekey(text: str) -> str:
-    plain = re.sub(r"[^a-z0-9_:.-]", "", _fold_ascii(text)).lstrip("_:.-")
-    return f"x{plain}" if plain[:1].isdigit() else plain
 
 
 # ############################################################################
@@ -7305,10 +7253,11 @@ def _json_items(text: str, warnings: list[str]) -> list[Any]:
     try:
         data = json.loads(text)
     except ValueError:
-        items, broken = [], []
+        items: list[Any] = []
+        broken: list[int] = []
         for number, line in enumerate(text.split("\n"), 1):
             try:
-                items += [json.loads(part)] if (part := line.strip(" \t,[]")) else []
+                items += filter(None, [as_dict(json.loads(line.strip(" \t,[]") or "{}"))])
             except ValueError:
                 broken.append(number)
         if broken:
@@ -7358,15 +7307,12 @@ def _read_text(text: str, warnings: list[str]) -> Iterator[Reference]:
         shown = clean_line(item) or ""
         # In a reference a DOI, a PMID and an arXiv id name one work; a list of identifiers names several.
         words = re.findall(r"(?<![\w./:-])[^\W\d_]{3,}(?![\w/:-])", re.sub(_LABELS, "", item))
-        if len(found) == len(refs) and len(words) >= 2 and not re.search(_AND_ANOTHER, item):
-            others = ", ".join(str(ref) for ref in refs if ref is not _best(found))
-            own = (f"taken for the same work: {others}",) if others else ()
-            yield Reference(0, None, _best(found), _with_ids(Work(), found), shown, line, (), own)
-        else:
-            for ref in refs:
-                yield Reference(0, None, ref, _with_ids(Work(), {ref.kind: ref}), shown, line)
-            if not refs and shown:
-                yield Reference(0, None, None, Work(), shown, line)
+        is_one = len(found) == len(refs) and len(words) >= 2 and not re.search(_AND_ANOTHER, item)
+        others = ", ".join(str(ref) for ref in refs if ref is not _best(found)) if is_one else ""
+        own = (f"taken for the same work: {others}",) if others else ()
+        for named in [found] if is_one else [{ref.kind: ref} for ref in refs] or [found]:
+            if named or shown:
+                yield Reference(0, None, _best(named), _with_ids(Work(), named), shown, line, (), own)
 
 
 def _text_items(text: str, warnings: list[str]) -> Iterator[tuple[int, str]]:
@@ -8175,13 +8121,12 @@ def _title_span(text: str, found: Work) -> tuple[float, int, int, int]:
     wanted = {*title_words(f"{found.title} {found.subtitle or ''} {found.original_title or ''}")}
     spans = []
     for first, start in enumerate(cuts):
-        said = set[str]()
-        for last, end in enumerate(cuts[first + 1 :] if start in starts else (), first):
-            said = said | words[last]
-            if end in ends and said & wanted:
-                spans.append((len(said & wanted) / len(said | wanted), first - last, start, end))
-            if len(said) > 2 * len(wanted) + 9:
-                break
+        said, shared = set[str](), 0
+        for last, end in enumerate(cuts[first + 1 : first + MAX_TITLE_WORDS] if start in starts else (), first):
+            shared += len((words[last] - said) & wanted)
+            said |= words[last]
+            if end in ends and shared:
+                spans.append((shared / (len(said) + len(wanted) - shared), first - last, start, end))
     titles = ((Work(title=text[a:b].strip(_EDGES)), a, b) for _, _, a, b in sorted(spans, reverse=True)[:5])
     return max(((title_likeness(work, found) or 0.0, a - b, a, b) for work, a, b in titles), default=(0.0, 0, 0, 0))
 
@@ -8232,9 +8177,7 @@ def _people_in(text: str, found: Work) -> Iterator[Author]:
 
 VERDICTS: Final = ("verified", "mismatch", "not_found", "retracted", "could_not_check")
 VERIFY_PAGE: Final = 50  # references looked at together: their ids share requests (apis.md §12)
-SEARCH_ROWS: Final = 10
-SEARCHES_AT_ONCE: Final = 3
-MAX_SEARCH_FAILURES: Final = 3
+SEARCH_ROWS, SEARCHES_AT_ONCE, MAX_SEARCH_FAILURES = 10, 3, 3
 SEARCH_LIMIT_S: Final = 25.0
 SEARCH_RESERVE_S: Final = 12.0  # in MCP no search starts when less is left: the second look still wants its time
 #: Types of works that have a record somewhere, if they exist. Not finding a book, thesis or web page proves nothing.
@@ -8305,11 +8248,12 @@ class Verification:
         """Check some references; fewer come back, but at least one, when the time of the call ends first."""
         import anyio
 
-        self.more, self.unasked = [], None
+        self.more, self.unasked = [], {} if self.ctx.config.offline else None
         with anyio.move_on_after(self.ctx.time_left(math.inf) - 1.5):
             await self._resolve(list(dict.fromkeys(ref for r in page if r.ref for ref in (r.ref, *self._beside(r)))))
             await self._search(list(dict.fromkeys(filter(None, (self._query(r) for r in page if r.ref is None)))))
-            await self._look_again(page, await self._judge(page))
+            if self.unasked is None:
+                await self._look_again(page, await self._judge(page))
         rows = await self._judge(page)
         self._step(page[-1].index - self.done)
         done = [row for row in itertools.takewhile(lambda row: row is not None, rows) if row]
@@ -8343,30 +8287,27 @@ class Verification:
 
         async def search(query: str) -> None:
             async with lane:
+                if len(failures) >= MAX_SEARCH_FAILURES:
+                    raise failures[-1]
                 if self.ctx.time_left(math.inf) > SEARCH_RESERVE_S:
                     try:
-                        if len(failures) >= MAX_SEARCH_FAILURES:
-                            raise failures[-1]
                         self.hits[query] = await self._ask(crossref_search, query, rows=SEARCH_ROWS)
-                        failures.clear()
-                        self._step(1)
                     except DoigetError as error:
-                        self.hits[query] = error
                         failures.append(error)
+                        raise
+                    failures.clear()
+                    self._step(1)
 
-        await gather({query: _later(search, query) for query in queries if query not in self.hits})
+        answers = await gather({query: _later(search, query) for query in queries if query not in self.hits})
+        self.hits |= {query: error for query, error in answers.items() if error}
         self.warnings |= dict.fromkeys(say_unasked({"crossref": failures[-1]} if failures else {}))
 
     async def _look_again(self, page: Sequence[Reference], rows: Sequence[Row | None]) -> None:
         """Ask DataCite and OpenAlex, for all in a request or two, for what Crossref has not and for misnamed ids."""
-        pairs = list(zip(page, rows, strict=True))
-        open_ones = [
-            r
-            for r, row in pairs
-            if (row is None if r.ref is None else row and row["verdict"] in {"mismatch", "not_found"})
-        ]
-        tasks = {}
-        for n, batch in enumerate(_slices_by_length(list(filter(None, map(self._phrase, open_ones))))):
+        missing = [r for r, row in zip(page, rows, strict=True) if row is None and r.ref is None]
+        suspect = [r for r, row in zip(page, rows, strict=True) if row and row["verdict"] in {"mismatch", "not_found"}]
+        phrases, tasks = list(filter(None, map(self._phrase, [*missing, *suspect]))), {}
+        for n, batch in enumerate(_slices_by_length(phrases)):
             words, most = " OR ".join(batch), min(100, 5 * len(batch))
             by_title = {"filters": {"title.search": words}, "select": _LIGHT_FIELDS}
             tasks[f"datacite {n}"] = functools.partial(self._ask, datacite_search, f"titles.title:({words})", rows=most)
@@ -8976,21 +8917,21 @@ PACK_FORMAT, PACK_VERSION = "doiget-pack", 1
 MANIFEST: Final = "doiget-pack.json"
 MAX_INDEX_BYTES: Final = 64_000_000  # of the manifest and of the zip's own, shorter directory: 400,000 files
 MAX_RATIO: Final = 100  # unpacked to packed
+_MAX_BYTES: Final = {"json": MAX_INDEX_BYTES, "pdf": MAX_PDF_BYTES, "toml": MAX_RECORD_BYTES}
 _MEMBER: Final = rf"\.metadata/({_KEY})\.toml|({_KEY})\.pdf"
 
 
 def spare_foreign(path: Path, mark: str, place: int = 0) -> None:
     """Raise INVALID_ARGUMENT (schema) where a path is taken by anything but a file with our mark at that place."""
     # SECURITY: a slip of the fingers must not cost a file that is none of ours, nor a device its name.
-    if os.path.lexists(path):
-        data = b"?"
-        if is_regular_file(path):
-            with disk_errors("read", path), path.open("rb") as file:
-                file.seek(max(0, path.stat().st_size + place) if place else 0)
-                data = file.read(len(mark))
-        if data not in {mark.encode(), b""}:
-            hint = "Name a file that does not exist yet."
-            raise DoigetError("schema", f"{path} exists and is not of this kind; it is left alone.", hint=hint)
+    data = b"?" if os.path.lexists(path) else b""
+    if is_regular_file(path):
+        with disk_errors("read", path), path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size + place) if place else 0)
+            data = file.read(len(mark))
+    if data not in {mark.encode(), b""}:
+        hint = "Name a file that does not exist yet."
+        raise DoigetError("schema", f"{path} exists and is not of this kind; it is left alone.", hint=hint)
 
 
 def save_wanted(path: Path, missing: Mapping[str, str], unread: Iterable[str] = ()) -> None:
@@ -9039,9 +8980,9 @@ def write_pack(store: Store, keys: Iterable[str], target: Path) -> dict[str, Any
                 raise DoigetError("too_large", "These are too many files for one pack.", hint="Pack them in parts.")
             _add_member(archive, MANIFEST, io.BytesIO(manifest))
         part.commit()
+    about = {"file": str(target.absolute()), "sha256": part.sha256(), "size_bytes": part.size}
     pdfs = sum(row["name"].endswith(".pdf") for row in rows)
     counts = {"records": len(rows) - pdfs, "pdfs": pdfs, "left_out": len(warnings)}
-    about = {"file": str(target.absolute()), "sha256": part.sha256(), "size_bytes": part.size}
     return {**about, "counts": counts, "warnings": warnings}
 
 
@@ -9128,7 +9069,8 @@ class Pack:
         self._members: dict[str, list[Any]] = {}
         for info in archive.infolist():
             self._members.setdefault(info.filename, []).append(info)
-        manifest = json.loads(b"".join(self._pieces(MANIFEST, MAX_INDEX_BYTES)))
+        self.listed: dict[str, tuple[int, str]] = {}
+        manifest = json.loads(b"".join(self.blocks(MANIFEST)))
         if manifest["format"] != PACK_FORMAT:
             raise ValueError("another format")
         if manifest["version"] > PACK_VERSION:
@@ -9140,33 +9082,24 @@ class Pack:
         # SECURITY: for grouping only; where a file goes is computed from the ref of its record.
         matches = {name: re.fullmatch(_MEMBER, name) for name in self.names}
         self.keys = sorted({match[1] or match[2] for match in matches.values() if match})
-        self.foreign = sorted(
-            clean_line(name, 200) or "a nameless file" for name, match in matches.items() if not match
-        )
+        self.foreign = sorted(clean_line(name, 200) or "a nameless file" for name in self.names if not matches[name])
 
     def blocks(self, name: str) -> Iterator[bytes]:
         """Yield a file block by block; raise INVALID_ARGUMENT (schema) where it is not what the manifest says."""
         import hashlib
 
-        digest, size = hashlib.sha256(), 0
-        for block in self._pieces(name, MAX_PDF_BYTES if name.endswith(".pdf") else MAX_RECORD_BYTES):
-            digest.update(block)
-            size += len(block)
-            yield block
-        if self.listed.get(name) != (size, digest.hexdigest()):
-            raise DoigetError("schema", f"{name} is not the file that the manifest lists.")
-
-    def _pieces(self, name: str, max_bytes: int) -> Iterator[bytes]:
-        members, size = self._members.get(name, []), 0
+        members, digest, size = self._members.get(name, []), hashlib.sha256(), 0
+        max_bytes = _MAX_BYTES[name.rpartition(".")[2]]
         fault = "is missing, or there twice" if len(members) != 1 else _member_fault(members[0], max_bytes)
         if fault:
             raise DoigetError("schema", f"{name} {fault}.")
         with bad_pack(name), self._archive.open(members[0]) as body:
             # SECURITY: counted as it comes, whatever the headers say.
             while (block := body.read(1 << 18)) and (size := size + len(block)) <= max_bytes:
+                digest.update(block)
                 yield block
-        if size > max_bytes:
-            raise DoigetError("schema", f"{name} is too large.")
+        if size > max_bytes or (name != MANIFEST and self.listed.get(name) != (size, digest.hexdigest())):
+            raise DoigetError("schema", f"{name} is too large, or not the file that the manifest lists.")
 
 
 def _member_fault(info: Any, max_bytes: int) -> str:
@@ -9191,10 +9124,9 @@ def open_pack(path: Path, sha256: str = "") -> Iterator[Pack]:
         with bad_pack(path):
             file = held.enter_context(_PackFile(path))
             digest = digest_of(file)
-        if sha256 and digest != sha256.lower():
-            hint = "Copy the pack again, or the digest."
-            raise DoigetError("schema", f"{path} has another SHA-256, {digest}; nothing was unpacked.", hint=hint)
-        with bad_pack(path):
+            if sha256 and digest != sha256.lower():
+                hint = "Copy the pack again, or the digest."
+                raise DoigetError("schema", f"{path} has another SHA-256, {digest}; nothing was unpacked.", hint=hint)
             archive = held.enter_context(zipfile.ZipFile(file))
             _check_form(archive, file)
             pack = Pack(archive, digest)
@@ -9235,13 +9167,19 @@ def unpack_entry(store: Store, pack: Pack, key: str) -> tuple[str, Entry, list[s
         raise DoigetError("schema", f"The PDF packed with the record of {ref} is not the one it describes.")
     work, tags = work_from_dict(table.get("work")), _clean_tags(as_list(table.get("tags")))
     source, citekey = clean_line(table.get("source"), 100) or "unknown", clean_line(table.get("citekey")) or ""
-    with hold_lock(store.lock_path(ref)):
+    with ExitStack() as held:
+        held.enter_context(hold_lock(store.lock_path(ref)))
         old = store.load(ref)
         if problem := store.problems.get(f"{key}.toml"):
             raise DoigetError("schema", problem, is_conflict=True)
         if old:
             work, source, tags = merge_works(old.work, work), "store", (*old.tags, *tags)
-        part = _unpack_pdf(store, pack, ref) if file and _is_wanted(store, key, old, file) else None
+        part = held.enter_context(store.new_part(ref)) if file and _is_wanted(store, key, old, file) else None
+        if part:
+            for block in pack.blocks(f"{key}.pdf"):
+                part.write(block)
+            if b"%PDF-" not in part.head:
+                raise DoigetError("schema", f"{key}.pdf is no PDF file.")
         wish = citekey if re.fullmatch(LEGAL_CITEKEY, citekey[:100]) else ""
         entry = store.save(Resolved(str(ref), work, source), file if part else None, tags, part, wish)
     foreign = sorted(set(table) - set(_KNOWN_KEYS))
@@ -9261,18 +9199,6 @@ def _is_wanted(store: Store, key: str, old: Entry | None, file: StoredFile) -> b
         hint = "Remove the entry, or move the file away, and unpack again to have the packed one."
         raise DoigetError("schema", f"Another file is in the store as {pdf.name}.", hint=hint, is_conflict=True)
     return old is None or old.file is None
-
-
-def _unpack_pdf(store: Store, pack: Pack, ref: Ref) -> PartFile:
-    """Stream a PDF of a pack into a part of the store; hold the lock of its ref."""
-    with ExitStack() as held:
-        part = held.enter_context(store.new_part(ref))
-        for block in pack.blocks(f"{safekey(ref)}.pdf"):
-            part.write(block)
-        if b"%PDF-" not in part.head:
-            raise DoigetError("schema", f"{safekey(ref)}.pdf is no PDF file.")
-        held.pop_all()
-        return part
 
 
 # ############################################################################
@@ -9440,8 +9366,7 @@ def _thing(kind: str, paths: str) -> Callable[[Any], dict[str, Any] | None]:
 # ---- How each source speaks ----
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(NamedTuple):
     """How the lists of a source are asked for and read, and what people are told about it."""
 
     title: str
@@ -9540,8 +9465,7 @@ FIELDS: Final[Mapping[str, Field]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogueRow:
+class CatalogueRow(NamedTuple):
     """One operation of the catalogue; `path` and `query` are templates of ours (see `fill`)."""
 
     name: str  # source, verb, noun
@@ -9550,7 +9474,7 @@ class CatalogueRow:
     path: str
     query: Mapping[str, str]
     example: Mapping[str, object]
-    how: Mapping[str, Any] = field(default_factory=dict)  # where it differs from its source's dialect
+    how: Mapping[str, Any] = {}  # where it differs from its source's dialect
     own: bool = False  # the source's own id of the work is asked for first
 
     @property
@@ -9561,7 +9485,7 @@ class CatalogueRow:
     @property
     def dialect(self) -> Dialect:
         """How its source speaks here."""
-        return replace(DIALECTS[self.source], **self.how)
+        return DIALECTS[self.source]._replace(**self.how)
 
     def fields(self) -> dict[str, tuple[Field, bool]]:
         """Return its parameters by name, each with whether it is required."""
@@ -9579,7 +9503,8 @@ class CatalogueRow:
         how = self.dialect
         if how.pager == "one":
             return "One item, no pages."
-        size = f"Up to limit items a page (at most {how.most}; {DEFAULT_ROWS} unless asked)"
+        most = f"{how.most}, over MCP 100" if how.most > 100 else str(how.most)
+        size = f"Up to limit items a page (at most {most}; {DEFAULT_ROWS} unless asked)"
         end = f"after the first {how.deepest} items" if how.deepest < _DEEP and how.pager != "whole" else "at the end"
         return (
             f"{size}; next_cursor, with the same params, goes on behind the last item shown; "
@@ -9900,7 +9825,7 @@ def find_row(name: str) -> CatalogueRow:
     """Return the row of a name, however its words are joined. Raises INVALID_ARGUMENT (unknown_operation)."""
     row = _BY_NAME.get(_folded(name))
     if row is None:
-        near = ", ".join(row.name for row in rank_rows(name)[:3])
+        near = ", ".join(row.name for row in rank_rows(name[:300])[:3])
         hint = f"Did you mean: {near}?" if near else ""
         raise DoigetError("unknown_operation", f"There is no operation {name[:80]!r}.", hint=hint)
     return row
@@ -10050,7 +9975,7 @@ async def _ask_row(client: Client, row: CatalogueRow, path: str, params: Mapping
 async def _own_id(client: Client, row: CatalogueRow, values: Mapping[str, Any]) -> str:
     """Ask a source for its own id of a work. Raises NOT_FOUND (not_registered)."""
     path, query, items, where = OWN_IDS[row.source]
-    look_up = replace(row, path=path, query=query)
+    look_up = row._replace(path=path, query=query)
     body = await _ask_row(client, look_up, *word_request(look_up, values))
     found = _listed(body, items, row.source)[:1] if items else [body]
     parts = [as_text(part) or "" for one in found for part in as_list(dig(one, where))]
@@ -10094,7 +10019,7 @@ def _read_items(row: CatalogueRow, body: Any) -> list[Any]:
     if row.source == "opencitations":
         return list(parse_opencitations(body, how.items))
     if how.pager == "one" and "items" in row.how:
-        return as_list(dig(body, how.items) if how.items else body)
+        return as_list(dig(body, how.items) if how.items else body)[:1]
     parent, _, name = how.items.rpartition(".")
     holder = dig(body, parent) if parent else body
     # What has no list says so by leaving it out: references not deposited, searches without a hit.
@@ -10129,6 +10054,8 @@ def _read_page(
     after = _next_spot(row, spot, body, len(raw), total)
     is_cut = after is not None and after.at + after.size > how.deepest
     warnings = (f"{title} shows only the first {how.deepest} items: narrow the search.",) * is_cut
+    if how.pager == "next" and isinstance(body, dict) and "data" in body and body["data"] is None:
+        warnings = (f"{title} withholds this list; another source may have it.",)
     return Page(items, total, None if after is None or is_cut else make_cursor(row, values, after), warnings)
 
 
@@ -10162,6 +10089,7 @@ MAX_IDS: Final = 10  # identifiers in a query that are looked up
 FIND_ROWS: Final = 20  # records asked of each source, at least
 MAX_READS: Final = 3  # times that a source is asked for one page
 MAX_BOOKMARK: Final = 8000
+UNSURE: Final = 0.6
 SURE: Final = 0.65  # from here on plain words are taken for the name of a work, not for a topic
 #: The row of the catalogue that searches each source.
 SEARCHES: Final = {
@@ -10178,6 +10106,8 @@ _CATEGORY: Final = (
 )
 #: What scanning and copying do to a word at the end of a line: `Atten- tion`. Not `pre- and postoperative`.
 _BROKEN_WORD: Final = r"(?<=[^\W\d_])[-\xad\u2010]\s+(?!(?:and|or|to|und|oder|et|y)\b)(?=[a-z])"
+_TEX: Final = r"\\[a-zA-Z]+\*?|[{}~]"
+_MASHED: Final = r"(?<=\w)([.,:;])(?=[A-Z])"  # Chen T,Guestrin C.XGBoost:A scalable system
 #: Two of these make a citation: a year, names, volume and page, a number in a list, words of where it appeared.
 _CITATION_MARKS: Final = (
     r"(?<![\w-])(?:1[5-9]|20)\d\d(?![\w-])",
@@ -10195,7 +10125,8 @@ class Question:
     text: str
     refs: tuple[Ref, ...] = ()
     category: str = ""  # of arXiv
-    words: str = ""  # to search for; empty where the identifiers say it all
+    bare: str = ""  # the text without identifiers and TeX; empty where the identifiers say it all
+    words: str = ""  # to search for
     title: str = ""  # those words of a citation that most likely are the title; else the same
     is_citation: bool = False
     years: tuple[int, int] = (0, 0)  # 0: open
@@ -10204,7 +10135,7 @@ class Question:
     @property
     def digest(self) -> str:
         """Tell this question from others, in a cursor."""
-        return _token(f"{self.text}|{self.years}|{self.open_only}", 8)
+        return "f" + _token(f"{self.text}|{self.years}|{self.open_only}")  # no cursor may look like a flag
 
     def sources(self) -> tuple[str, ...]:
         """Name the sources to ask: arXiv for its categories, else the two that know most."""
@@ -10222,6 +10153,9 @@ class Question:
 
 def parse_question(query: str, years: tuple[int, int] = (0, 0), *, open_only: bool = False) -> Question:
     """Read a query. Raises INVALID_ARGUMENT: bad_query where it says nothing, schema where the years are swapped."""
+    for name, year in zip(("year_from", "year_to"), years, strict=True):
+        if year and year not in YEARS:
+            raise DoigetError("schema", f"The argument {name!r} must lie between {YEARS[0]} and {YEARS[-1]}.")
     if 0 < years[1] < years[0]:
         raise DoigetError("schema", "The argument 'year_from' is later than 'year_to'.")
     text = clean_line(re.sub(_BROKEN_WORD, "", query), MAX_QUERY) or ""
@@ -10230,15 +10164,16 @@ def parse_question(query: str, years: tuple[int, int] = (0, 0), *, open_only: bo
         name, dot, part = category[1].partition(".")
         part = part.lower() if name.lower() in {"cond-mat", "physics"} else part.upper()
         return Question(text, category=name.lower() + dot + part, years=years, open_only=open_only)
-    bare = re.sub(_IDS, " ", text)
-    words, is_citation = _searched(bare), sum(bool(re.search(mark, text)) for mark in _CITATION_MARKS) > 1
+    bare = re.sub(_MASHED, r"\1 ", re.sub(_TEX, " ", re.sub(_IDS, " ", text)))
+    words = _searched(bare)
+    is_citation = sum(bool(re.search(mark, f"{bare} {text}")) for mark in _CITATION_MARKS) > 1
     if refs and sum(word.isalpha() for word in words.split()) < 3:
         words = ""
     if not words and not refs:
         raise DoigetError("bad_query")
     longest = _searched(max(re.split(_SEGMENT_END, bare), key=len))
     title = longest if is_citation and len(longest.split()) > 2 else words
-    return Question(text, refs, "", words, title, is_citation, years, open_only)
+    return Question(text, refs, "", bare if words else "", words, title, is_citation, years, open_only)
 
 
 def _searched(text: str) -> str:
@@ -10249,22 +10184,16 @@ def _searched(text: str) -> str:
     plain = unicodedata.normalize("NFKC", text).lower()
     kept = (c if c.isalnum() or c in "-'\u2019." or unicodedata.category(c)[0] == "M" else " " for c in plain)
     words = (word.strip("-'\u2019.") for word in "".join(kept).split())
-    return _cut_words([word for word in words if any(map(str.isalnum, word))])
+    text = " ".join(word for word in words if any(map(str.isalnum, word)))
+    return text if len(text) <= MAX_SEARCHED else text[:MAX_SEARCHED].rpartition(" ")[0] or text[:MAX_SEARCHED]
 
 
-def _cut_words(words: Sequence[str]) -> str:
-    lengths = itertools.accumulate(len(word) + 1 for word in words)
-    return " ".join(word for word, end in zip(words, lengths, strict=True) if end <= MAX_SEARCHED + 1) or (
-        words[0][:MAX_SEARCHED] if words else ""
-    )
-
-
-def _token(text: str, length: int = 5) -> str:
+def _token(text: str) -> str:
     """Return a short name for a text: 30 bits in five characters."""
     import base64
     import hashlib
 
-    return base64.urlsafe_b64encode(hashlib.sha256(text.encode("utf-8", "replace")).digest())[:length].decode()
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode("utf-8", "replace")).digest())[:5].decode()
 
 
 # ---- One list out of several ----
@@ -10274,7 +10203,7 @@ _SAME_WORK: Final = table(
     "is-preprint-of has-preprint is-manuscript-of has-manuscript is-version-of has-version is-identical-to "
     "is-variant-form-of is-original-form-of is-new-version-of is-previous-version-of"
 )
-_ARTICLES: Final = (*_REGISTERED[:2], "preprint", "report", "other", None)
+_ARTICLES: Final = ("journal-article", "proceedings-article", "preprint", "report", "other", None)  # may be one work
 _GENERIC: Final = 3  # words that a title must have, small ones aside, to tell a work: not "Letter to the editor"
 _LATER: Final = 2  # years in which a preprint may become an article
 _MANY: Final = 20  # authors; registries cut longer lists
@@ -10309,14 +10238,13 @@ def keys_of(work: Work) -> set[str]:
     words, refs = title_words(f"{work.title} {work.subtitle or ''}" if work.title else ""), names_of(work)
     telling = [word for word in words if word not in _SMALL_WORDS and not re.fullmatch(r"\d+|[ivx]+", word)]
     keys = {*refs, *related_names(work)}
-    if len(telling) < _GENERIC or not work.authors or not work.year or not refs:
+    if len(telling) < _GENERIC or not work.authors or not work.year:
         return keys
     ends = work.authors[:1] if len(work.authors) > _MANY else (work.authors[0], work.authors[-1])
-    people = (parse_name(name.literal) or name if name.literal else name for name in ends)
-    named = [work.type or "" if work.type not in _ARTICLES else "", "".join(words)]
-    named += ["".join(sorted(_family(name))) for name in people]
-    later = _LATER if is_preprint(work) else 0
-    return keys | {"|".join((*named, str(year))) for year in range(work.year, work.year + later + 1)}
+    people = ["".join(sorted(_family(name))) for name in ends]
+    title = "|".join([str(work.type) if work.type not in _ARTICLES else "", "".join(words), *people])
+    last = work.year + (_LATER if is_preprint(work) else 0)
+    return keys | {f"{title}|{year}" for year in range(work.year, last + 1)}
 
 
 @dataclass(slots=True)
@@ -10340,40 +10268,32 @@ class Match:
 
 def unite(candidates: Iterable[Candidate]) -> list[Match]:
     """Make one match of all records of a work, whatever order they come in; records without a ref are left out."""
-    groups: dict[str, list[Candidate]] = {}
+    groups: dict[str, tuple[list[Candidate], set[str]]] = {}
     for candidate in candidates:
-        keys = keys_of(candidate.work)
-        if not names_of(candidate.work):
-            continue
-        joined = [candidate]
-        for group in {id(groups[key]): groups[key] for key in keys if key in groups}.values():
-            joined += group
-            keys |= {key for part in group for key in keys_of(part.work)}
-        groups |= dict.fromkeys(keys, joined)
-    return [_united_match(group) for group in {id(group): group for group in groups.values()}.values()]
+        parts, keys = [candidate], keys_of(candidate.work)
+        for others, more in {id(groups[key]): groups[key] for key in keys if key in groups}.values():
+            parts, keys = parts + others, keys | more
+        groups |= dict.fromkeys(keys if names_of(candidate.work) else (), (parts, keys))
+    return [_match_of(*group) for group in {id(group): group for group in groups.values()}.values()]
 
 
-def _united_match(group: Sequence[Candidate]) -> Match:
+def _match_of(group: Sequence[Candidate], keys: set[str]) -> Match:
     """Describe a work by its best record: the article before the preprint, the registry's before the indexes'."""
     order = ["id", *RECORD_SOURCES]
 
     def rank(part: Candidate) -> tuple[Any, ...]:
         names = names_of(part.work)
-        return is_preprint(part.work), names[0].startswith("arXiv:"), order.index(part.source), part.place or 0, names
+        place = (order.index(part.source), part.place or 0, repr(part.work))  # no two records are equal
+        return is_preprint(part.work), names[0].startswith("arXiv:"), *place
 
     parts = sorted(group, key=rank)
-    work = merge_works(*(part.work for part in parts))
-    places: dict[str, int] = {}
-    for part in parts:
-        if part.place is not None:
-            places[part.source] = min(part.place, places.get(part.source, part.place))
     refs = [name for part in parts for name in names_of(part.work)]
-    refs += [name for part in parts for name in related_names(part.work)]
-    asked = [part.ref for part in parts if part.ref]
-    ref = next(iter(asked), refs[0])  # with the version that was asked for
-    also = {*refs} - {ref, graph_ref(ref) or ref}
-    keys = {key for part in parts for key in keys_of(part.work)}
-    return Match(ref, sorted(also), work, keys, places, is_asked=bool(asked))
+    ref = next((part.ref for part in parts if part.ref), refs[0])  # with the version that was asked for
+    also = {*refs, *(name for part in parts for name in related_names(part.work))} - {ref, graph_ref(ref)}
+    listed = sorted((part.place, part.source) for part in parts if part.place is not None)
+    places = {source: place for place, source in reversed(listed)}
+    work = merge_works(*(part.work for part in parts))
+    return Match(ref, sorted(also), work, keys, places, is_asked=any(part.ref for part in parts))
 
 
 # ---- How well a work fits ----
@@ -10384,17 +10304,20 @@ class Assessor:
 
     def __init__(self, question: Question) -> None:
         self.question = question
-        self.text = re.sub(_IDS, " ", question.text) if question.words else ""
+        self.text = question.bare
         self.words, self.names = title_words(self.text), {*_name_words(self.text)}
         self.telling = {word for word in self.words if word not in _SMALL_WORDS}
 
     def assess(self, match: Match) -> None:
         """Fill in `matched` and `confidence`: None for the works of a topic, which names none of them."""
-        work = match.work
-        found = self._compare(work) if match.is_asked or self._is_likely(work) else None
+        work, said = match.work, {*title_words(match.work.title or "")}
+        is_likely = 2 * len(said & {*self.words}) >= min(len(said), len(self.words))  # comparing is costly
+        found = self._compare(work) if is_likely or match.is_asked else None
         title = (found.title if found else None) or 0.0
         authors: Agreement = found.authors if found else None
-        if authors is None and any(_family(name) <= self.names for name in work.authors[:1]):
+        first = _family(work.authors[0]) if work.authors else set()
+        is_name = self.question.is_citation or len("".join(first)) > 2  # Li is a name, and lithium
+        if authors is None and first and first <= self.names and is_name:
             authors = True
         year: Agreement = str(work.year) in self.words or (found.year if found else None)
         agree = {
@@ -10412,11 +10335,6 @@ class Assessor:
             match.confidence = 0.5 if is_other else 1.0
         elif self.question.is_citation or (sure >= SURE and (authors is True or self._is_title_of(work))):
             match.confidence = sure
-
-    def _is_likely(self, work: Work) -> bool:
-        """Say whether half of the words of a title are there: comparing in full costs a hundred times more."""
-        said = {*title_words(work.title or "")}
-        return 2 * len(said & {*self.words}) >= min(len(said), len(self.words))
 
     def _compare(self, work: Work) -> Comparison | None:
         claim = claim_in(self.text, work)
@@ -10443,8 +10361,9 @@ class Assessor:
 
     def _has_pages(self, work: Work) -> bool:
         """Say whether volume and first page stand in the text."""
-        firsts = re.findall(r"(?:^|\|)(\w+)", f"{work.pages or ''}|{work.article_number or ''}".lower())
-        return (work.volume or "").lower() in self.words and any(first in self.words for first in firsts)
+        firsts = re.findall(r"(?:^|\|)(\w+)", f"{work.pages or ''}|{work.article_number or ''}")
+        starts = rf"(?i)(?<![\w\u2010-\u2015-])(?:{'|'.join(firsts)})(?!\w)"  # 11-22 begins at 11
+        return (work.volume or "").lower() in self.words and bool(firsts and re.search(starts, self.text))
 
 
 def _abbreviates(short: str, word: str) -> bool:
@@ -10454,12 +10373,13 @@ def _abbreviates(short: str, word: str) -> bool:
 
 
 def _confidence(title: float, authors: Agreement, year: Agreement, agree: Mapping[str, bool]) -> float:
-    """Weigh what agrees, from 0 to 0.99: nothing counts without the title, or volume and page in its place."""
+    """Weigh what agrees, from 0 to 0.99: little counts without the title, or volume and page in its place."""
     if title < _CLOSE:
         named = 0.2 * agree["authors"] + 0.15 * agree["year"] + 0.15 * agree["container_title"]
-        return round(0.4 + named if agree["pages"] and named > 0.2 else 0.3 * title, 2)
-    sure = 0.6 + {True: 0.25, None: 0.08, False: -0.25}[authors] + {True: 0.1, None: 0.04, False: -0.1}[year]
-    return round(min(0.99, title * (sure + 0.05 * (agree["container_title"] or agree["pages"]))), 2)
+        return round(0.4 + named if agree["pages"] and named > 0.2 else 0.3 * title + 0.6 * named, 2)
+    sure = 0.6 + {True: 0.25, None: 0.08, False: -0.25}[authors] + {True: 0.1, None: 0.04, False: -0.25}[year]
+    weight = title if title >= _SAME else title**3  # near is no match: pond 5 and pond 6
+    return round(min(0.99, weight * (sure + 0.05 * (agree["container_title"] or agree["pages"]))), 2)
 
 
 # ---- Pages ----
@@ -10480,7 +10400,7 @@ class Bookmark(NamedTuple):
 
 def parse_bookmark(cursor: str, question: Question) -> Bookmark:
     """Read a cursor. Raises INVALID_ARGUMENT (bad_cursor) for one of another question."""
-    match = re.fullmatch(r"([\w-]{8})((?:\.(?:\d{1,5}|e)){3})\.(\d{1,12})\.((?:[\w-]{5})*)", cursor, re.ASCII)
+    match = re.fullmatch(r"(f[\w-]{5})((?:\.(?:\d{1,5}|e)){3})\.(\d{1,12})\.((?:[\w-]{5})*)", cursor, re.ASCII)
     if match is None or match[1] != question.digest:
         raise DoigetError("bad_cursor", hint="Start again without a cursor; it goes with one query only.")
     places = (None if place == "e" else int(place) for place in match[2][1:].split("."))
@@ -10497,6 +10417,7 @@ class Search:
         self.errors: dict[str, DoigetError] = {}
         self.ends = dict(bookmark.places)  # where to read on
         self.asked: set[str] = set()
+        self.completed: set[str | None] = set()
         self.total, self.unnamed = bookmark.total, 0
         self.notes: list[str] = []
         self.matches: list[Match] = []  # what can be shown, the best first
@@ -10506,47 +10427,45 @@ class Search:
         import anyio
 
         ends_at = anyio.current_time() + self.ctx.time_left(self.ctx.config.timeout_s)
-        rows, tasks = max(FIND_ROWS, limit), {} if self.bookmark.shown else self._look_ups()
+        rows, tasks = max(FIND_ROWS, limit), dict[str, Callable[[], Awaitable[Any]]]()
+        if self.question.refs and not self.bookmark.shown:
+            tasks["id"] = self._look_up
         for _ in range(MAX_READS):
             tasks |= {name: _later(self._read, name, rows) for name in self._unread()}
             self.errors |= await self._ask(tasks, ends_at)
-            if self._is_helpless() and "arxiv" not in self.asked:
+            if self._failures() and "arxiv" not in self.asked:
                 self.errors |= await self._ask({"arxiv": _later(self._read, "arxiv", rows)}, ends_at)
             await self._complete(ends_at)
             self.matches = await anyio.to_thread.run_sync(self._sorted, abandon_on_cancel=True)
             if len(self.matches) >= limit or not self._unread():
                 break
             tasks = {}
-        if not self.matches and self._is_helpless():
-            raise most_hopeful(list(self.errors.values()))
+        if not self.matches and (failures := self._failures()):
+            raise most_hopeful(failures)
 
     def _unread(self) -> list[str]:
         """Name the sources in play that have more, and answer."""
         in_play = (name for name in SEARCHES if name in self.question.sources() or self.ends.get(name, 0) != 0)
         return [name for name in in_play if self.ends.get(name, 0) is not None and name not in self.errors]
 
-    def _is_helpless(self) -> bool:
-        """Say whether those asked failed, arXiv aside; Crossref alone does not know what is open."""
-        asked = [name for name in self.asked if name != "arxiv" or self.question.category]
-        asked = [name for name in asked if not (name == "crossref" and self.question.open_only)] or asked
-        return bool(asked) and all(name in self.errors for name in asked)
+    def _failures(self) -> list[DoigetError]:
+        """Return the errors if all failed that were asked, arXiv aside; Crossref alone does not know what is open."""
+        asked = [name for name in SEARCHES if name in self.asked and (name != "arxiv" or self.question.category)]
+        asked = [name for name in asked if name != "crossref" or not self.question.open_only] or asked or ["id"]
+        errors = [self.errors[name] for name in asked if name in self.errors]
+        return errors if len(errors) == len(asked) else []
 
     async def _ask(self, tasks: Mapping[str, Callable[[], Awaitable[Any]]], ends_at: float) -> dict[str, DoigetError]:
         """Run tasks side by side, in half of the time that is left; returns the errors."""
         import anyio
 
         async def within(task: Callable[[], Awaitable[Any]]) -> None:
-            if self.ctx.config.offline:
-                raise DoigetError("offline")
             with time_limit(max(0.0, ends_at - anyio.current_time()) / 2):
                 await task()
 
         self.asked |= tasks.keys()
         results = await gather({name: _later(within, task) for name, task in tasks.items()})
         return {name: error for name, error in results.items() if isinstance(error, DoigetError)}
-
-    def _look_ups(self) -> dict[str, Callable[[], Awaitable[Any]]]:
-        return {"id": self._look_up} if self.question.refs else {}
 
     async def _look_up(self) -> None:
         """Resolve the identifiers in the query."""
@@ -10563,6 +10482,8 @@ class Search:
 
     async def _read(self, source: str, rows: int) -> None:
         """Read on at a source, where its pages are numbered in one that holds all that is wanted."""
+        if self.ctx.config.offline:
+            raise DoigetError("offline")
         row, at, params = ROWS[SEARCHES[source]], self.ends.get(source) or 0, self.question.params(source)
         size = next((n for n in range(rows, row.dialect.most + 1) if at % n + rows <= n), rows)
         values = check_params(row, params)
@@ -10576,9 +10497,14 @@ class Search:
 
     async def _complete(self, ends_at: float) -> None:
         """Ask OpenAlex, in one cheap request, which of the works that only Crossref lists are open."""
-        known = {part.work.doi for part in self.candidates if part.source != "crossref"}
-        dois = [part.work.doi for part in self.candidates if part.source == "crossref" and part.work.doi]
-        missing = [doi for doi in dict.fromkeys(dois) if doi not in known][:OPENALEX_BATCH]
+        known = self.completed | {part.work.doi for part in self.candidates if part.source != "crossref"}
+        works = [
+            part.work for part in self.candidates if part.source == "crossref" and part.work.type not in _NO_PAPERS
+        ]
+        missing = [doi for doi in dict.fromkeys(work.doi for work in works) if doi and doi not in known][
+            :OPENALEX_BATCH
+        ]
+        self.completed |= {*missing}
 
         async def ask() -> None:
             answers = await openalex_works(self.ctx.client, missing)
@@ -10601,8 +10527,7 @@ class Search:
         work, year = match.work, match.work.year or first
         is_open = bool(work.locations) or "openalex" in match.places or "arxiv" in match.places
         return (
-            bool(match.places or match.is_asked)
-            and work.type not in _NO_PAPERS
+            (match.is_asked or (bool(match.places) and work.type not in _NO_PAPERS))
             and first <= year <= (last or year)
             and (is_open or not self.question.open_only)
             and not any(_token(key) in self.bookmark.shown for key in match.keys)
@@ -10623,8 +10548,12 @@ class Search:
     def warnings(self) -> list[str]:
         """Say what could not be asked, and what is left out."""
         errors = {name: error for name, error in self.errors.items() if name != "id"}
-        unnamed = f"{self.unnamed} works without DOI, arXiv id or PMID are left out."
-        return [*self.notes, *say_unasked(errors), *([unnamed] if self.unnamed else [])]
+        best = max((match.confidence or 0 for match in self.matches), default=1)
+        remarks = {
+            "None of these is surely the work described.": self.question.is_citation and best < UNSURE,
+            f"Left out for want of a DOI, arXiv id or PMID: {self.unnamed}.": self.unnamed,
+        }
+        return [*self.notes, *say_unasked(errors), *(text for text, holds in remarks.items() if holds)]
 
 
 def open_copy(work: Work) -> str | None:
@@ -10696,8 +10625,8 @@ none. Then the lines of research, retractions, how you searched (queries, years)
 2. Each `mismatch`: compare given and found in its evidence. A misspelt name, or a year that differs between preprint
    and journal, is a slip. Another title or other authors mean that the identifier belongs to another work:
    `doiget_search_papers(query)` with the given title and first author finds the right one.
-3. Each `not_found`: `doiget_search_papers(query)` with title and authors as given. A match of high confidence is a
-   proposal, to be shown with its confidence. No match: say that no registry knows it; it may be invented.
+3. Each `not_found`: `doiget_search_papers(query)` with title and authors as given. A match of confidence 0.6 or more is
+   a proposal, to be shown with its confidence. Without one say that no registry knows it; it may be invented.
 4. Each `retracted`: `doiget_resolve_paper(ref)` for the kind of notice, its DOI and its date.
 5. `could_not_check` is no verdict. List these apart with the reason: books, web pages, a source that was down.""",
         """\
@@ -10731,8 +10660,8 @@ the BibTeX."""),
          Input("format", "bibtex, biblatex, csl or ris; bibtex unless said")),
         """\
 1. It holds a DOI, arXiv id, PMID or PMCID: `doiget_fetch_paper(ref)` at once.
-2. Else: `doiget_search_papers(query)` with the whole citation. Take the best match if its confidence is high and title,
-   first author and year fit, and go on with `doiget_fetch_paper(ref)`; if two fit or none does, show them and ask.
+2. Else: `doiget_search_papers(query)` with the whole citation. Take the best match if its confidence is 0.9 or
+   more, and go on with `doiget_fetch_paper(ref)`. If two reach that or none does, show the best ones and ask.
 3. No PDF: its record is kept all the same. Say which it is: not open, open but closed to programs (give the landing
    page; the user adds the file with `doiget add FILE --ref REF`), or temporary. Look for no other way around.
 4. `doiget_bibtex_export(refs)`; for another format `doiget_export_bundle(formats, refs)`.""",
@@ -10844,17 +10773,6 @@ class Arg(NamedTuple):
     cli: bool = False  # on the command line only: a file's path, which no tool ever takes (spec §3)
 
 
-class About(NamedTuple):
-    """The six parts of a tool's description (spec §3)."""
-
-    when: str
-    inputs: str
-    outputs: str
-    costs: str
-    effects: str
-    limits: str
-
-
 class Param(NamedTuple):
     """One parameter of an operation, read off its signature."""
 
@@ -10877,7 +10795,6 @@ class Op:
     outputs: str = ""  # of a tool: answer fields beside `ok` and `ref`, with their JSON types: "path:string|null …"
     tool_only: bool = False  # no command of its own
     core: bool = False  # part of `serve --tools core`
-    asks: bool = False  # may ask the network although it only reads
     text: str = ""  # the field that is the text block of its tool, instead of the whole answer
     pdfs: bool = False  # its answers name PDFs, which --to copies
     files: Callable[[Mapping[str, Any]], Mapping[str, str]] | None = None  # or makes texts, which --to writes, by name
@@ -10894,13 +10811,11 @@ class Op:
 
     @property
     def explanation(self) -> str:
-        """The docstring for a reader who does not have the contract: without references to it."""
-        lines = [line.strip() for line in (self.run.__doc__ or "").strip().splitlines()]
-        return re.sub(r" *\(spec §[^)]*\)", "", "\n".join(lines))
+        """What it does, for people."""
+        return inspect.cleandoc(self.run.__doc__ or "")
 
     def params(self, *, for_tool: bool = False) -> list[Param]:
         """Read the parameters off the signature: positional ones are arguments, keyword-only ones flags."""
-        import inspect
         from typing import get_args, get_type_hints
 
         hints = get_type_hints(self.run, include_extras=True)
@@ -10920,13 +10835,11 @@ class Op:
 REF_ARG: Final = Arg("DOI, arXiv id, PMID or PMCID, bare or in a URL", min_length=4, max_length=1024, pattern=r"\S")
 RefText = Annotated[str, REF_ARG]
 Policy = Annotated[
-    str, Arg("strict: only built-in hosts; lenient (default): also the host an index names", choices=SOURCE_POLICIES)
+    str, Arg("strict: only built-in hosts; lenient (default): also hosts an index names", choices=SOURCE_POLICIES)
 ]
-LIMIT_ARG: Final = Arg("at most so many entries", minimum=1, maximum=MAX_LIST)
-Limit = Annotated[int, LIMIT_ARG]
-CURSOR_ARG: Final = Arg("next_cursor of the answer before", max_length=500)
-Cursor = Annotated[str, CURSOR_ARG]
-Refresh = Annotated[bool, Arg("ask again even if the cache is fresh")]
+Limit = Annotated[int, Arg("entries a page", minimum=1, maximum=MAX_LIST)]
+Timeout = Annotated[float, Arg("seconds, retries included", minimum=1, maximum=MAX_TIMEOUT_S)]
+Cursor = Annotated[str, Arg("next_cursor of the last page")]
 
 
 def with_policy(ctx: Context, source_policy: str) -> Context:
@@ -10960,7 +10873,6 @@ def retraction_warning(work: Work) -> list[str]:
 
 
 def short_authors(work: Work, limit: int) -> list[str]:
-    """Return display names of the first authors."""
     return [display_name(author) for author in work.authors[:limit]]
 
 
@@ -11027,19 +10939,10 @@ def capped_metadata(work: Work) -> tuple[Answer, list[str]]:
 # ---- Pages ----
 
 
-def fitting_rows(rows: Sequence[Any], max_bytes: int = MAX_ANSWER_BYTES) -> int:
+def fitting_rows(rows: Sequence[object], max_bytes: int = MAX_ANSWER_BYTES) -> int:
     """Return how many rows fit into one answer, at least one (spec §3.1, Size)."""
     lengths = (len(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace")) + 2 for row in rows)
     return max(1, sum(total <= max_bytes for total in itertools.accumulate(lengths)))
-
-
-def fit_page(rows: Sequence[T], cursors: Sequence[str], end: str | None) -> tuple[Sequence[T], str | None]:
-    """Cut rows to what an answer may hold; returns them and next_cursor.
-
-    `cursors` has for each row the one that goes on behind it; `end` is what goes on behind the last, None for nothing.
-    """
-    fitting = fitting_rows(rows)
-    return (rows[:fitting], cursors[fitting - 1]) if fitting < len(rows) else (rows, end)
 
 
 def place_of(cursor: str, total: int) -> int:
@@ -11058,18 +10961,18 @@ def cursor_at(place: int, total: int) -> str | None:
 # ---- Resolve, fetch, batch ----
 
 
-async def resolve(ctx: Context, ref: RefText, *, refresh: Refresh = False) -> Answer:
+async def resolve(
+    ctx: Context, ref: RefText, *, refresh: Annotated[bool, Arg("ask again even if the cache is fresh")] = False
+) -> Answer:
     """Look up verified metadata of a paper: authors, title, journal, dates, retraction, open access status.
 
-    Contacts no PDF host; answered from the cache without network for 7 days (spec §4).
+    Contacts no PDF host; answered from the cache without network for 7 days.
     """
     parsed = parse_ref(ref)
     with time_limit(ctx.time_left(ctx.config.timeout_s)):
         resolved = await resolve_one(ctx, parsed, refresh=refresh)
     work = resolved.work
     metadata, cut = capped_metadata(work)
-    copies = [location.pdf_url for location in sorted(work.locations, key=location_rank)]
-    pages = [location.landing_page_url for location in work.locations]
     return {
         "ok": True,
         "ref": resolved.ref,
@@ -11078,18 +10981,12 @@ async def resolve(ctx: Context, ref: RefText, *, refresh: Refresh = False) -> An
         "from_cache": resolved.from_cache,
         "stale": resolved.stale,
         "oa_status": work.oa_status or "unknown",
-        "oa_url": next(filter(None, [*copies, *pages]), None),
+        "oa_url": open_copy(work),
         "warnings": [*resolved.warnings, *cut],
     }
 
 
-async def fetch(
-    ctx: Context,
-    ref: RefText,
-    *,
-    source_policy: Policy = "",
-    timeout_s: Annotated[float, Arg("seconds this may take, retries included", minimum=1, maximum=MAX_TIMEOUT_S)] = 0.0,
-) -> Answer:
+async def fetch(ctx: Context, ref: RefText, *, source_policy: Policy = "", timeout_s: Timeout = 0.0) -> Answer:
     """Get a paper: its legal open access PDF into the store, with the whole record and a reference.
 
     A paper already in the store is answered at once. Without a copy the record is kept and the failure says why.
@@ -11139,7 +11036,6 @@ class BatchItem:
         self.result: Answer = {}
 
     def take(self, answer: Answer) -> None:
-        """Keep an answer as the result."""
         self.result = {"input": self.name, **answer, **self.key}
 
 
@@ -11503,7 +11399,10 @@ def trash(ctx: Context) -> Answer:
 # ---- The library: search, tags, index ----
 
 QUERY_ARG: Final = Arg(
-    "words; also author: title: venue: tag: type: year:2019..2021 has:pdf", min_length=1, max_length=500, words=True
+    'words, "phrases", -without, author: title: venue: tag: type: year:2019..2021 has:pdf',
+    min_length=1,
+    max_length=500,
+    words=True,
 )
 NONE_GIVEN: Final[list[str]] = []  # the default of lists
 
@@ -11518,10 +11417,17 @@ def search(
     """
     hits = ctx.index.search(query, limit, cursor)
     found = [(entry, behind) for key, behind in hits.page if (entry := ctx.store.load_key(key))]
-    end = hits.page[-1][1] if hits.has_more else None
-    rows, next_cursor = fit_page([entry_summary(entry) for entry, _ in found], [behind for _, behind in found], end)
+    rows = [entry_summary(entry) for entry, _ in found]
+    fitting = fitting_rows(rows)
+    next_cursor = found[fitting - 1][1] if fitting < len(rows) else hits.page[-1][1] if hits.has_more else None
     warnings = [*filter(None, [ctx.index.trouble]), *[*ctx.store.problems.values()][:WARNINGS_SHOWN]]
-    return {"ok": True, "matches": rows, "total": hits.total, "next_cursor": next_cursor, "warnings": warnings}
+    return {
+        "ok": True,
+        "matches": rows[:fitting],
+        "total": hits.total,
+        "next_cursor": next_cursor,
+        "warnings": warnings,
+    }
 
 
 def tag(
@@ -11577,25 +11483,25 @@ class ExportPage:
 
     def add(self, entry: Entry) -> bool:
         """Take an entry in, whole; False where it does not fit any more."""
-        row, people = self._render(entry), entry.work.authors
-        if not self.rows and self._size(row) > self.room:
+        row, size = self._render(entry)
+        people = entry.work.authors
+        if size > self.room and not self.rows:
             shown = (*people[:AUTHORS_EXPORTED], AND_OTHERS) if len(people) > AUTHORS_EXPORTED else people
-            row = self._render(replace(entry, work=replace(entry.work, authors=shown), tags=entry.tags[:TAGS_SHOWN]))
+            cut = replace(entry, work=replace(entry.work, authors=shown), tags=entry.tags[:TAGS_SHOWN])
+            row, size = self._render(cut)
             of = f"of {len(people)} authors and {len(entry.tags)} tags the first {AUTHORS_EXPORTED} and {TAGS_SHOWN}"
             self.warnings.append(f"{entry.ref}: {of}; `doiget export` writes all.")
-        size = self._size(row)
-        if self.rows and size > self.room:
+        elif size > self.room:
             return False
         self.rows.append(row)
         self.room -= size
         return True
 
-    def _render(self, entry: Entry) -> list[Any]:
-        return [EXPORTERS[name].render(entry, self.options) for name in self.formats]
-
-    def _size(self, row: Sequence[Any]) -> int:
+    def _render(self, entry: Entry) -> tuple[list[Any], int]:
+        """Render an entry in all formats; returns that and its size in bytes, for which only an answer has to care."""
+        row = [EXPORTERS[name].render(entry, self.options) for name in self.formats]
         is_endless = self.room == math.inf
-        return 0 if is_endless else len(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace"))
+        return row, 0 if is_endless else len(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace"))
 
     def answer(self, missing: Sequence[str], next_cursor: str | None) -> Answer:
         """Render the answer of a bundle: each format under its name, CSL items as they are."""
@@ -11936,18 +11842,17 @@ def _unpacked(ctx: Context, opened: Pack) -> Iterator[Answer]:
 MAX_FOUND: Final = 50
 TITLE_SHOWN: Final = 300
 ALSO_SHOWN: Final = 5
-YEAR_ARG: Final = Arg("", minimum=YEARS[0], maximum=YEARS[-1])
 
 
 async def find(  # noqa: PLR0913 - the contract names them
     ctx: Context,
-    query: Annotated[str, Arg("a topic, a citation, an identifier", min_length=1, max_length=MAX_QUERY, words=True)],
+    query: Annotated[str, Arg("topic, citation or identifier", max_length=MAX_QUERY, words=True)],
     *,
-    year_from: Annotated[int, YEAR_ARG._replace(help="published in this year or later")] = 0,
-    year_to: Annotated[int, YEAR_ARG._replace(help="or earlier")] = 0,
-    open_access_only: Annotated[bool, Arg("only works with a free copy")] = False,
+    year_from: Annotated[int, Arg("earliest")] = 0,
+    year_to: Annotated[int, Arg("latest")] = 0,
+    open_access_only: Annotated[bool, Arg("with a free copy")] = False,
     limit: Annotated[int, Arg("works a page", minimum=1, maximum=MAX_FOUND)] = 10,
-    cursor: Annotated[str, CURSOR_ARG._replace(max_length=MAX_BOOKMARK)] = "",
+    cursor: Annotated[str, Arg("next_cursor")] = "",
 ) -> Answer:
     """Find papers at OpenAlex and Crossref: for a topic, a pasted citation, however messy, or an arXiv category.
 
@@ -11978,7 +11883,7 @@ def found_row(match: Match, stored: Container[str]) -> Answer:
         "oa_url": open_copy(work),
         "confidence": match.confidence,
         "matched": match.matched,
-        "in_store": safekey(parse_ref(match.ref)) in stored,
+        "in_store": safekey(parse_ref(graph_ref(match.ref) or match.ref)) in stored,
         "also": match.also[:ALSO_SHOWN],
         "sources": sorted(match.places),
         "retraction": work.retraction.status if work.retraction else None,
@@ -11989,27 +11894,26 @@ def found_row(match: Match, stored: Container[str]) -> Answer:
 
 OPERATIONS_SHOWN: Final = 20
 RELATIONS_SHOWN: Final = 10
-OPERATION_ARG: Final = Arg("its name, such as crossref search works", min_length=1, max_length=100, words=True)
+OPERATION_ARG: Final = Arg("name", words=True)
+PAGE_ARG: Final = Arg("next_cursor")
 
 
 def list_operations(
     _ctx: Context,
-    query: Annotated[str, Arg("what you want to do", max_length=300, words=True)] = "",
+    query: Annotated[str, Arg("aim", words=True)] = "",
     *,
-    source: Annotated[str, Arg("only this source, such as openalex", max_length=40)] = "",
-    cursor: Annotated[str, CURSOR_ARG] = "",
+    source: Annotated[str, Arg("only it")] = "",
+    cursor: Annotated[str, PAGE_ARG] = "",
 ) -> dict[str, Any]:
     """List the operations of the catalogue: what else the scholarly APIs can do, the best fit for some words first."""
-    if source and not any(rank_rows(source=source)):
+    if source and not rank_rows(source=source[:40]):
         names = ", ".join(DIALECTS)
         raise DoigetError("schema", f"The argument 'source' must be one of: {names}.")
-    rows = rank_rows(query, source)
-    start = int(cursor[1:]) if re.fullmatch(r"o[1-9]\d{0,2}", cursor) else 0
-    if cursor and not 0 < start < len(rows):
-        raise DoigetError("bad_cursor")
+    rows = rank_rows(query[:300], source[:40])
+    start = place_of(cursor, len(rows))
     end = start + OPERATIONS_SHOWN
     shown = [{"name": row.name, "source": row.source, "description": row.description} for row in rows[start:end]]
-    return {"ok": True, "operations": shown, "total": len(rows), "next_cursor": f"o{end}" if end < len(rows) else None}
+    return {"ok": True, "operations": shown, "total": len(rows), "next_cursor": cursor_at(end, len(rows))}
 
 
 def get_operation(_ctx: Context, operation: Annotated[str, OPERATION_ARG]) -> dict[str, Any]:
@@ -12037,9 +11941,9 @@ def describe_row(row: CatalogueRow) -> dict[str, Any]:
 async def call_operation(
     ctx: Context,
     operation: Annotated[str, OPERATION_ARG],
-    params: Annotated[dict[str, Any], Arg("its parameters by name: texts, numbers, true or false", pairs=True)] = {},  # noqa: B006 - never changed
+    params: Annotated[dict[str, Any], Arg("by name", pairs=True)] = {},  # noqa: B006 - never changed
     *,
-    cursor: Annotated[str, CURSOR_ARG] = "",
+    cursor: Annotated[str, PAGE_ARG] = "",
 ) -> dict[str, Any]:
     """Run an operation of the catalogue, with its parameters as `name=value` (`ops show NAME` explains them).
 
@@ -12220,13 +12124,11 @@ UNCONNECTED: Final = frozenset({"unreachable", "reset", "deadline", "proxy_auth"
 async def health(
     ctx: Context,
     *,
-    network: Annotated[
-        bool, Arg("also try locks, certificates and the network (the command line always does)")
-    ] = False,
+    network: Annotated[bool, Arg("also try locks, certificates and the network")] = False,
 ) -> Answer:
     """Check what works here: store, cache, log, locks, settings and who set them, proxy, certificates, sources.
 
-    Writes nothing but a probe file in the cache, which it removes.
+    The command line always tries the network. Writes nothing but a probe file in the cache, which it removes.
     """
     looks = (*QUICK_LOOKS, *THOROUGH_LOOKS) if network else QUICK_LOOKS
     checks = [check for look in looks for check in look(ctx)]
@@ -12268,13 +12170,14 @@ def _look_at_file(_ctx: Context) -> Iterator[Check]:
 
 
 def _look_at_folders(ctx: Context) -> Iterator[Check]:
-    config, log_path = ctx.config, ctx.config.access_log
-    for name, file, folder, remedy in (
-        ("store", config.store, config.store, "choose another with --store or DOIGET_STORE"),
-        ("log", log_path, log_path.parent, "nothing can be fetched; name another file in DOIGET_ACCESS_LOG"),
+    store, log = ctx.config.store, ctx.config.access_log
+    for name, key, file, folder, remedy in (
+        ("store", "store", store, store, "choose another with --store or DOIGET_STORE"),
+        ("log", "access_log", log, log.parent, "nothing can be fetched; name another file in DOIGET_ACCESS_LOG"),
     ):
-        what = f"{file} ({_set_by(config.origins['access_log' if name == 'log' else name])})"
-        if not _is_creatable(folder) or (file.exists() and not os.access(file, os.W_OK)):
+        what = f"{file} ({_set_by(ctx.config.origins[key])})"
+        is_kernels = file.parts[1:2] in {("proc",), ("sys",)}  # root may write there, but make nothing
+        if is_kernels or not _is_creatable(folder) or (file.exists() and not os.access(file, os.W_OK)):
             yield Check(name, "fault", f"{what} cannot be written; {remedy}")
         elif name == "log" and is_foreign_log(file):
             yield Check(name, "fault", f"{what} is not doiget's log; {remedy}")
@@ -12399,25 +12302,27 @@ async def _try_network(ctx: Context, checks: Sequence[Check]) -> list[Check]:
     """Ask doi.org for the agency of one DOI; how far that got tells about proxy, certificates and answer apart."""
     if ctx.config.offline:
         return [*checks, Check("network", "ok", "offline by configuration: nothing was tried")]
+    tried = {"proxy": "it connects us", "certificates": "the handshake with doi.org succeeded"}
+    if goes_direct("doi.org", ctx.config.text("network.no_proxy")):
+        tried["proxy"] = "not tried"
     failed, network = "", Check("network", "ok", "doi.org answers over a verified connection")
     try:
         with time_limit(min(15.0, ctx.config.timeout_s)):
             await doi_agencies(ctx.client, ["10.1038/nphys1170"])
     except DoigetError as error:
-        failed = "proxy" if error.reason in UNCONNECTED else "certificates" if error.reason == "tls_untrusted" else ""
         advice = "" if "doctor" in error.hint else f" {error.hint}"
         network = Check("network", "fault", f"{error.message}{advice}")
-    passed = {"proxy": "it connects us", "certificates": "the handshake with doi.org succeeded"}
+        if error.reason in UNCONNECTED:
+            failed, tried["certificates"] = "proxy", "not tried"
+        elif error.reason == "tls_untrusted":
+            failed = "certificates"
 
     def judged(check: Check) -> Check:
-        if check.name not in passed or check.status != "ok" or check.detail.startswith("none"):
+        if check.name not in tried or check.status != "ok" or check.detail.startswith("none"):
             return check
         if check.name == failed:
             return Check(check.name, "fault", f"{check.detail}; fails, see network")
-        untried = failed == "proxy" or (
-            check.name == "proxy" and goes_direct("doi.org", ctx.config.text("network.no_proxy"))
-        )
-        return check._replace(detail=f"{check.detail}; {'not tried' if untried else passed[check.name]}")
+        return check._replace(detail=f"{check.detail}; {tried[check.name]}")
 
     return [*map(judged, checks), network]
 
@@ -12595,8 +12500,13 @@ def count_words(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {name.replace('_', ' ')}" for name, number in counts.items() if number)
 
 
+def more_lines(answer: Answer) -> list[str]:
+    """Say how to go on where a page is not the last."""
+    total = f"{answer['total']} in all; " if answer["total"] is not None else ""
+    return [f"({total}more with --cursor {answer['next_cursor']})"] if answer["next_cursor"] else []
+
+
 def render_resolve(answer: Answer) -> str:
-    """Render metadata for a person: reference line, then what matters before citing or fetching."""
     work = work_from_dict(answer["metadata"])
     lines = [reference_line(work, answer["ref"]), f"source: {answer['source']}; open access: {answer['oa_status']}"]
     lines += [f"copy: {answer['oa_url']}"] if answer["oa_url"] else []
@@ -12612,14 +12522,12 @@ def render_fetch(answer: Answer) -> str:
 
 
 def render_result(result: Answer) -> str:
-    """Render one result of a batch as a line: input, then path or what went wrong."""
     if result["ok"]:
         return f"{result['input']}\t{result['path'] or 'no pdf'}"
     return f"{result['input']}\t{result['error']['code']} ({result['error']['reason']}): {result['error']['message']}"
 
 
 def render_batch(answer: Answer) -> str:
-    """Render the counts of a batch; its results have been shown as they came."""
     counts = answer["counts"]
     line = f"{counts['fetched']} fetched, {counts['already_in_store']} already in the store, {counts['failed']} failed"
     return line + (f", {counts['pending']} pending" if counts["pending"] else "")
@@ -12634,12 +12542,10 @@ def render_verdict(row: Answer) -> str:
 
 
 def render_verdicts(answer: Answer) -> str:
-    """Render the counts of a checked list; its references have been shown as they came."""
     return count_words(answer["counts"]) or "no references"
 
 
 def render_pack(answer: Answer) -> str:
-    """Render a pack: its path on the first line, what it holds, and how to unpack it."""
     tell = f"unpack it with: doiget unpack {Path(answer['file']).name} --sha256 {answer['sha256']}"
     return f"{answer['file']}\n{count_words(answer['counts'])}; {answer['size_bytes'] / 1e6:.1f} MB\n{tell}"
 
@@ -12657,14 +12563,13 @@ def render_add(answer: Answer) -> str:
 
 
 def render_list(answer: Answer) -> str:
-    """Render a page of entries, one a line; a paper without PDF is marked."""
     lines = []
     for entry in answer.get("entries") or answer.get("matches") or []:
         about = citation(entry["authors"][:2], entry["authors_total"], entry["year"], entry["title"] or "[no title]")
         lines.append(f"{entry['ref']}\t{'pdf' if entry['path'] else 'no pdf'}\t{about} [{entry['citekey']}]")
-    if answer["next_cursor"]:
-        lines.append(f"({answer['total']} in all; more with --cursor {answer['next_cursor']})")
-    return "\n".join(lines) or ("The store is empty." if "entries" in answer else "Nothing found.")
+    return "\n".join([*lines, *more_lines(answer)]) or (
+        "The store is empty." if "entries" in answer else "Nothing found."
+    )
 
 
 def render_found(answer: Answer) -> str:
@@ -12692,13 +12597,11 @@ def render_export(answer: Answer) -> str:
 
 
 def render_reindex(answer: Answer) -> str:
-    """Render how many entries can be searched, and what cannot."""
     problems = [f"{row['record']}: {row['problem']}\n" for row in answer["problems"]]
     return f"{''.join(problems)}{answer['entries']} entries can be searched, {len(problems)} records cannot be used."
 
 
 def render_info(answer: Answer) -> str:
-    """Render an entry's fields, one a line."""
     entry = answer["entry"]
     if entry is None:
         return "Not in the store."
@@ -12710,7 +12613,6 @@ def render_info(answer: Answer) -> str:
 
 
 def render_health(answer: Answer) -> str:
-    """Render the checks of doctor, faults marked."""
     marks = {"ok": "ok", "warning": "!", "fault": "FAULT"}
     width = max(len(check["name"]) for check in answer["checks"])
     lines = [f"{marks[check['status']]:5} {check['name']:{width}}  {check['detail']}" for check in answer["checks"]]
@@ -12719,7 +12621,6 @@ def render_health(answer: Answer) -> str:
 
 
 def render_demo(answer: Answer) -> str:
-    """Render the demo as a session: what was typed, what came of it."""
     lines = []
     for step in answer["steps"]:
         came = ": ".join(filter(None, (step["outcome"], step["shown"])))
@@ -12729,14 +12630,12 @@ def render_demo(answer: Answer) -> str:
 
 
 def render_settings(answer: Answer) -> str:
-    """Render settings as key = value (origin)."""
     if "settings" not in answer:
         return str(answer["path"])
     return "\n".join(f"{row['key']} = {row['value']}  ({row['origin']})" for row in answer["settings"])
 
 
 def render_capabilities(answer: Answer) -> str:
-    """Render what is on and off, and the hosts when asked for."""
     limits = f"{answer['max_concurrent_fetches']} fetches at once, {answer['rate_limit_per_sec']} requests/s"
     head = f"open access: {'on' if answer['oa_enabled'] else 'off'}; policy: {answer['source_policy']}; {limits}"
     sources = [f"{name}: {state}" for name, state in answer["sources"].items()]
@@ -12777,10 +12676,8 @@ def render_log(answer: Answer) -> str:
 
 
 def render_operations(answer: Answer) -> str:
-    """Render operations of the catalogue, name and description, and how to go on."""
     lines = [f"{row['name']}\n    {row['description']}" for row in answer["operations"]]
-    more = [f"({answer['total']} in all; more with --cursor {answer['next_cursor']})"] if answer["next_cursor"] else []
-    return "\n".join([*lines, *more]) or "No operation does that."
+    return "\n".join([*lines, *more_lines(answer)]) or "No operation does that."
 
 
 def render_operation(answer: Answer) -> str:
@@ -12804,13 +12701,10 @@ def render_items(answer: Answer) -> str:
         else:
             facts = (f"{key}: {value}" for key, value in item.items() if key not in {"kind", "name"})
             lines.append("; ".join((str(item["name"]), *facts)))
-    total = f"{answer['total']} in all; " if answer["total"] is not None else ""
-    more = [f"({total}more with --cursor {answer['next_cursor']})"] if answer["next_cursor"] else []
-    return "\n".join([*lines, *more]) or "Nothing found."
+    return "\n".join([*lines, *more_lines(answer)]) or "Nothing found."
 
 
 def render_trash(answer: Answer) -> str:
-    """Render what can be restored."""
     lines = [f"{row['ref'] or '-'}\t{row['removed_at']}\t{row.get('title') or ''}" for row in answer["entries"]]
     return "\n".join(lines) or "The trash is empty."
 
@@ -12828,107 +12722,91 @@ def skill(_ctx: Context, name: Annotated[str, Arg("which one; all are listed wit
 
 
 def render_skill(answer: Answer) -> str:
-    """Render a skill as its file, or all of them one a line."""
     rows = (f"{row['name']}\t{row['description']}" for row in answer.get("skills", []))
     return str(answer.get("text") or "\n".join(rows)).rstrip("\n")
 
 
-#: What models read of each tool: the six parts of spec §3, together at most 450 bytes with their labels.
-ABOUT: Final[Mapping[str, About]] = {
-    "search_papers": About(
-        "Find papers for a topic or a pasted citation. Not for stored papers: use doiget_search_local.",
-        "query: words, a messy citation, an identifier or arXiv category; cursor: next_cursor, with the same query.",
-        "matches (ref, confidence, matched, oa_url, in_store), total (about), next_cursor (null at the end).",
-        "2-3 requests a page.",
-        "none.",
-        "proposals: compare before citing; 50 a page."),
-    "resolve_paper": About(
-        "Look up verified metadata of one paper by identifier. Not for the PDF: use doiget_fetch_paper.",
-        "ref: DOI, arXiv id, PMID or PMCID; refresh skips the cache.",
-        "metadata (authors, year, journal, retraction), oa_status, oa_url.",
+#: What models read of each tool: the six parts of spec §3, together at most 450 bytes with their labels. Below its use
+#: stand inputs and outputs, then costs, side effects and limits.
+ABOUT: Final[Mapping[str, tuple[str, ...]]] = {
+    "search_papers": (
+        "Find papers for a topic or a pasted citation. Not for stored ones: doiget_search_local.",
+        "query: topic, messy citation or identifier; cursor: next_cursor.",
+        "matches (ref, confidence, matched, oa_url, in_store), next_cursor or null.",
+        "3 requests a page.", "none.", "proposals: compare before citing."),
+    "resolve_paper": (
+        "Look up verified metadata of one paper by identifier. Not for the PDF: doiget_fetch_paper.",
+        "ref: any identifier; refresh.", "metadata (authors, year, journal, retraction), oa_status, oa_url.",
         "1-3 requests, none when cached (7 days).", "none but the cache; contacts no PDF host.",
         "20 authors shown; NOT_FOUND only when the registry says so."),
-    "fetch_paper": About(
-        "Download the open access PDF of one paper into the store. Not for several: use doiget_batch_fetch.",
-        "ref; source_policy strict or lenient; timeout_s.",
-        "path, citekey, license, sha256, retraction; on failure why and what next.",
+    "fetch_paper": (
+        "Download the open access PDF of one paper into the store. Not for several: doiget_batch_fetch.",
+        "ref; source_policy; timeout_s.", "path, citekey, license, retraction; on failure why and what next.",
         "2-6 requests, up to 45 s; none when already stored.", "writes PDF and record; undo: doiget remove.",
         "legal copies only; never passes walls."),
-    "batch_fetch": About(
-        "Download many papers in one call, in input order. Not for one paper: use doiget_fetch_paper.",
-        "refs: 1-100 identifiers; source_policy.",
-        "results (one per ref), counts, pending; call again to continue pending.",
+    "batch_fetch": (
+        "Download many papers in one call, in input order. Not for one paper: doiget_fetch_paper.",
+        "refs: 1-100 identifiers; source_policy.", "results (one per ref), counts; pending: call again.",
         "few metadata requests, then 5 PDFs at once, up to 50 s.", "writes PDFs and records.",
         "100 refs; 3 authors shown each."),
-    "expand_citation_graph": About(
+    "expand_citation_graph": (
         "Expand the citations around one paper, cited and citing. Not for metadata: doiget_resolve_paper.",
-        "ref; depth 1-3; max_refs: papers in all; direction.",
+        "ref; depth 1-3; max_refs; direction.",
         "nodes (ref, title, year, depth, in_store, retracted), edges (citing, cited), truncated.",
-        "2-6 requests at depth 1, at most 25; none when cached (30 days).", "none but the cache.",
+        "2-25 requests; none when cached (30 days).", "none but the cache.",
         "20 most cited per paper and direction; 45 s."),
-    "verify_references": About(
-        "Check a reference list for invented, altered or retracted works. Not for one id: use doiget_resolve_paper.",
-        "text: .bib, RIS, CSL-JSON or plain list; cursor: next_cursor, with the same text.",
-        "references (verdict, evidence), counts, next_cursor (null at the end).",
+    "verify_references": (
+        "Check a reference list for invented, altered or retracted works. Not for one id: doiget_resolve_paper.",
+        "text; cursor: next_cursor, with the same text.",
+        "references (verdict, evidence), counts, next_cursor or null.",
         "few requests for all ids, one for each other; up to 50 s.", "none but the cache.",
         "50 a page; books and web pages often could_not_check."),
-    "list_operations": About(
-        "List what else scholarly APIs can do: citing works, journals, funders. Not to run it: doiget_call_operation.",
-        "query: what you want; source; cursor: next_cursor.",
-        "operations (name, source, description), best first; total; next_cursor (null at the end).",
-        "none: no network.",
-        "none.",
-        "20 a page."),
-    "get_operation": About(
-        "Show parameters and a working call of one operation. Not for finding one: use doiget_list_operations.",
-        "operation: its name.",
-        "operation (params as JSON Schema, example, paging, costs).",
-        "none: no network.",
-        "none.",
-        "catalogue only."),
-    "call_operation": About(
-        "Run an operation of the catalogue at its source. Not to download: use doiget_fetch_paper.",
-        "operation; params as doiget_get_operation says; cursor: next_cursor, with the same params.",
-        "items (works with a ref to fetch), total, next_cursor (null at the end).",
-        "1-2 requests, up to 45 s.",
-        "none.",
-        "100 items a page; abstracts left out."),
-    "info": About(
-        "Show what the store holds of one paper. Not for papers outside it: use doiget_resolve_paper.",
-        "ref: any identifier.", "entry (metadata, path or null, citekey, tags) or null.", "none: no network.",
-        "none.", "20 authors shown."),
-    "search_local": About(
-        "Search stored papers by words, authors, journal, year, tag. Not for new papers: use doiget_search_papers.",
-        'query: words, "phrases", -without, author: year:2019..2021 has:pdf; limit; cursor: next_cursor.',
-        "matches, ranked; total; next_cursor (null at the end).", "none: no network.", "none.",
-        "100 a page; every word must occur or begin one."),
-    "bibtex_export": About(
-        "Export BibTeX of stored papers. Not for other formats: use doiget_export_bundle.",
-        "refs or query (neither: all); cursor.", "text, count, missing; next_cursor or null.", "none: no network.",
-        "none.", "28 kB a page, by citekey, without abstracts."),
-    "csl_export": About(
-        "Give stored papers to a citation processor as CSL-JSON. Not for LaTeX: use doiget_bibtex_export.",
-        "some refs, a query, or neither for everything; cursor continues.",
-        "text: a JSON array; next_cursor (null: done).", "no request.", "changes nothing.",
-        "about 15 papers at once, since abstracts are included."),
-    "export_bundle": About(
-        "Export several formats together, RIS and BibLaTeX too. Not for BibTeX alone: use doiget_bibtex_export.",
-        "formats; refs or query; cursor.", "bibtex, biblatex, csl_json, ris; next_cursor at a cut.", "local only.",
-        "none.", "stored papers; cut between entries."),
-    "list_recent": About(
-        "List the newest entries of the store. Not for finding a known one: use doiget_search_local.",
-        "limit; cursor: next_cursor of the page before.", "entries, total, next_cursor (null at the end).",
-        "none: no network.", "none.", "100 a page; 3 authors shown."),
-    "paper_pdf_path": About(
-        "Give the file path of a stored PDF. Not for metadata: use doiget_info.", "ref: any identifier.",
-        "absolute path on this machine; NOT_FOUND without a PDF.", "none: no network.",
-        "none; the content is never read or sent.", "stored papers only."),
-    "capability_profile": About(
-        "Show which sources this instance may use, and its limits. Not for faults: use doiget_health.",
-        "hosts: also list every host it may contact.", "sources, policy, text mining flags, rates.",
-        "none: no network.", "none; shows no key.", "settings only, nothing is tried."),
-    "health": About(
-        "Check that this server works: store, log, cache, queue. Not for settings: use doiget_capability_profile.",
+    "list_operations": (
+        "List what else APIs can do: citing works, journals. Not for running one: doiget_call_operation.",
+        "query; source; cursor: next_cursor.", "operations, total, next_cursor or null.",
+        "no network.", "none.", "20 a page."),
+    "get_operation": (
+        "Show parameters of one operation. Not for finding it: doiget_list_operations.",
+        "operation.", "operation (params, example, paging, costs).",
+        "no network.", "none.", "none."),
+    "call_operation": (
+        "Call an operation of the catalogue. Not for PDFs: doiget_fetch_paper.",
+        "see doiget_get_operation; cursor: next_cursor.", "items, total, next_cursor or null.",
+        "1-2 requests.", "none.", "100 a page."),
+    "info": (
+        "Show what the store holds of one paper. Not for papers outside it: doiget_resolve_paper.",
+        "ref: any identifier.", "entry (metadata, path or null, citekey, tags) or null.",
+        "no network.", "none.", "20 authors shown."),
+    "search_local": (
+        "Search stored papers by words, authors, journal, year, tag. Not for new papers: doiget_search_papers.",
+        "query: words and fields; limit; cursor: next_cursor.", "matches, ranked; total; next_cursor or null.",
+        "no network.", "none.", "100 a page; every word must occur or begin one."),
+    "bibtex_export": (
+        "Export BibTeX of stored papers. Not for other formats: doiget_export_bundle.",
+        "refs or query (neither: all); cursor: next_cursor.", "text, count, missing; next_cursor or null.",
+        "no network.", "none.", "28 kB a page, by citekey, without abstracts."),
+    "csl_export": (
+        "Give stored papers to a citation processor as CSL-JSON. Not for LaTeX: doiget_bibtex_export.",
+        "some refs, a query, or neither for everything; cursor.", "text: a JSON array; next_cursor (null: done).",
+        "no request.", "changes nothing.", "about 15 papers a page, with abstracts."),
+    "export_bundle": (
+        "Export several formats together, RIS and BibLaTeX too. Not for BibTeX alone: doiget_bibtex_export.",
+        "formats; refs or query; cursor.", "bibtex, biblatex, csl_json, ris; next_cursor at a cut.",
+        "local only.", "none.", "stored papers; cut between entries."),
+    "list_recent": (
+        "List the newest entries of the store. Not for finding a known one: doiget_search_local.",
+        "limit; cursor: next_cursor.", "entries, total, next_cursor or null.",
+        "no network.", "none.", "100 a page; 3 authors shown."),
+    "paper_pdf_path": (
+        "Give the file path of a stored PDF. Not for metadata: doiget_info.",
+        "ref: any identifier.", "absolute path on this machine; NOT_FOUND without a PDF.",
+        "no network.", "none; the content is never read or sent.", "stored papers only."),
+    "capability_profile": (
+        "Show which sources this instance may use, and its limits. Not for faults: doiget_health.",
+        "hosts: list them, too.", "sources, policy, text mining flags, rates.",
+        "no network.", "none; shows no key.", "settings only, nothing is tried."),
+    "health": (
+        "Check that this server works: store, log, cache, queue. Not for settings: doiget_capability_profile.",
         "network: also try one host.", "healthy, checks, running, queue_depth, versions.",
         "none, or one request with network.", "none.", "answers while fetches run."),
 }  # fmt: skip
@@ -12969,20 +12847,19 @@ OPERATIONS: Final[Mapping[str, Op]] = {
            outputs="oa_enabled:boolean metadata_sources:array tdm_enabled:boolean source_policy:string "
            "rate_limit_per_sec:number max_concurrent_fetches:integer offline:boolean sources:object "
            "tdm_elsevier:boolean tdm_aps:boolean tdm_springer:boolean hosts:array"),
-        Op(health, Effect.READ, render_health, command="doctor", tool="health", asks=True, mends_config=True,
+        Op(health, Effect.NETWORK, render_health, command="doctor", tool="health", mends_config=True,
            cli_defaults={"network": True}, outputs="healthy:boolean version:string schema_version:string store:string "
            "store_writable:boolean running:integer queue_depth:integer index:string log:string python:string "
            "checks:array"),
         Op(graph, Effect.NETWORK, render_graph, tool="expand_citation_graph", formats=GRAPH_FORMATS,
            outputs="nodes:array edges:array truncated:boolean warnings:array"),
-        Op(list_operations, Effect.READ, render_operations, command="ops list",
-           tool="list_operations", each="operations", outputs="operations:array total:integer "
-           "next_cursor:string|null"),
-        Op(get_operation, Effect.READ, render_operation, command="ops show",
-           tool="get_operation", outputs="operation:object"),
-        Op(call_operation, Effect.NETWORK, render_items,
-           command="ops call", tool="call_operation", each="items", outputs="operation:string source:string "
-           "items:array total:integer|null next_cursor:string|null warnings:array"),
+        Op(list_operations, Effect.READ, render_operations, command="ops list", tool="list_operations",
+           each="operations", outputs="operations:array total:integer next_cursor:string|null"),
+        Op(get_operation, Effect.READ, render_operation, command="ops show", tool="get_operation",
+           outputs="operation:object"),
+        Op(call_operation, Effect.NETWORK, render_items, command="ops call", tool="call_operation", each="items",
+           outputs="operation:string source:string items:array total:integer|null next_cursor:string|null "
+           "warnings:array"),
         Op(add, Effect.WRITE, render_add, pdfs=True, each="results", render_each=render_result),
         Op(pack, Effect.WRITE, render_pack),
         Op(unpack, Effect.WRITE, render_unpack, each="results", render_each=render_result),
@@ -13112,6 +12989,7 @@ QUEUE_RETRY_S: Final = 5.0
 GRACE_S: Final = 2.0  # for requests received before the end of stdin
 LIST_TTL_MS: Final = 3_600_000  # tools and prompts change with the file only
 INVALID_PARAMS: Final = -32602
+INVALID_REQUEST: Final = -32600
 
 
 def input_schema(op: Op) -> dict[str, Any]:
@@ -13412,7 +13290,7 @@ class Wire:
         async with anyio.create_task_group() as group:
 
             async def read() -> None:
-                await self._read(to_server)
+                await self._read(to_server, server_out)
                 with anyio.move_on_after(GRACE_S):
                     while self.open_requests:  # noqa: ASYNC110 - 2 s at most, and only on the way out
                         await anyio.sleep(0.01)
@@ -13426,8 +13304,8 @@ class Wire:
             group.start_soon(write)
             await server.run(server_in, server_out, server.create_initialization_options())
 
-    async def _read(self, stream: Any) -> None:
-        """Pass on well-formed frames; anything else is dropped with a word on stderr."""
+    async def _read(self, stream: Any, answers: Any) -> None:
+        """Pass on well-formed frames; refuse broken requests, drop anything else with a word on stderr."""
         import anyio
         from mcp.shared.message import SessionMessage
 
@@ -13442,6 +13320,8 @@ class Wire:
                     message = parse_frame(line.decode("utf-8-sig", "replace"))
                 except (ValueError, RecursionError):
                     self.log.line("warning", "dropped a line that is no JSON-RPC message")
+                    if refused := refusal_of(line):  # who gave it an id waits for an answer
+                        await answers.send(SessionMessage(refused))
                     continue
                 self._note_incoming(message)
                 await stream.send(SessionMessage(message))
@@ -13484,6 +13364,19 @@ def parse_frame(text: str) -> Any:
             raise
     whole = json.dumps(json.loads(text), ensure_ascii=False).encode("utf-8", "replace")
     return jsonrpc_message_adapter.validate_json(whole, by_name=False)
+
+
+def refusal_of(line: bytes) -> Any:
+    """Make the error for a line that has the id of a request and is none; None for rubbish, which gets no answer."""
+    from mcp_types import ErrorData, JSONRPCError
+
+    with suppress(ValueError, RecursionError):
+        frame = json.loads(line)
+        ident = frame.get("id") if isinstance(frame, dict) and "method" in frame else None
+        if type(ident) in {int, str} and str(ident).isprintable():
+            error = ErrorData(code=INVALID_REQUEST, message="This is no JSON-RPC 2.0 request.")
+            return JSONRPCError(jsonrpc="2.0", id=ident, error=error)
+    return None
 
 
 class LineSplitter:
@@ -13582,6 +13475,8 @@ LIST_SUFFIXES: Final = (
 class Terminated(SystemExit):
     """Raised by the handlers of SIGTERM and SIGHUP, so that every `finally` runs on the way out."""
 
+    code: int
+
 
 class OutputGone(Exception):  # noqa: N818 - an event, not an error of ours
     """Raised where stdout is closed or its disk full: the answer cannot be shown."""
@@ -13602,7 +13497,6 @@ class Console:
                 stream.reconfigure(encoding=None if keep else "utf-8", errors="backslashreplace", newline="\n")
 
     def out(self, text: str) -> None:
-        """Print a line, or lines, of the answer."""
         if self.bar is not None:
             self.bar.clear()
         try:
@@ -13619,11 +13513,10 @@ class Console:
             return
         if self.bar is not None:
             self.bar.clear()
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             sys.stderr.write(redact(text) + "\n")
 
     def json(self, value: Any) -> None:
-        """Print a JSON value on one line."""
         self.out(json.dumps(value, ensure_ascii=False))
 
     def is_cut_off(self) -> bool:
@@ -13634,27 +13527,17 @@ class Console:
         """Say whether somebody may be watching progress: stderr is a terminal, and nothing asked for quiet."""
         return not (self.is_quiet or self.is_json) and sys.stderr is not None and sys.stderr.isatty()
 
-    def progress(self, done: int, total: int, what: str) -> None:
-        """Show how far a batch is, as a bar on stderr."""
+    def progress(self, done: int, total: int, what: str, **units: Any) -> None:
+        """Show how far a batch or a download is, as a bar on stderr."""
         from tqdm import tqdm
 
         if self.bar is None:
-            self.bar = tqdm(total=total, unit="paper", leave=False, file=sys.stderr)
+            self.bar = tqdm(total=total or None, leave=False, file=sys.stderr, **units)
         self.bar.set_postfix_str(what[:40], refresh=False)
         self.bar.update(done - self.bar.n)
         if done == total:
             self.bar.close()
             self.bar = None
-
-    def byte_progress(self, got: int, expected: int, host: str) -> None:
-        """Show how far a download is, as a bar on stderr."""
-        from tqdm import tqdm
-
-        if self.bar is None:
-            self.bar = tqdm(
-                total=expected or None, desc=host[:30], unit="B", unit_scale=True, leave=False, file=sys.stderr
-            )
-        self.bar.update(got - self.bar.n)
 
     def note(self, text: str) -> None:
         """Print a remark that --quiet silences."""
@@ -13712,13 +13595,13 @@ def _end(flags: Mapping[str, Any], error: BaseException) -> int:
     if isinstance(error, BrokenPipeError):
         return _leave_stdout(141)
     if isinstance(error, OutputGone):
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             Console({}).err("doiget: stdout cannot be written.")
         return _leave_stdout(EXIT_STATUS[Code.STORE_ERROR])
     return _report(Console(flags), error if isinstance(error, DoigetError) else as_bug(error))
 
 
-@contextlib.contextmanager
+@contextmanager
 def _signals() -> Iterator[None]:
     """Turn SIGTERM and SIGHUP into exceptions while a command runs."""
 
@@ -13727,21 +13610,22 @@ def _signals() -> Iterator[None]:
 
     def report(lost: Any) -> None:
         # A handler that runs inside a weak reference's callback or a `__del__` raises in vain: so once more, outside.
-        if isinstance(lost.exc_value, Terminated | KeyboardInterrupt):
-            number = lost.exc_value.code - 128 if isinstance(lost.exc_value, Terminated) else signal.SIGINT
-            threading.Timer(0.05, _signal_main_thread, [number]).start()
+        if isinstance(lost.exc_value, Terminated):
+            threading.Timer(0.05, _signal_main_thread, [lost.exc_value.code - 128]).start()
+        elif isinstance(lost.exc_value, KeyboardInterrupt):
+            threading.Timer(0.05, _signal_main_thread, [signal.SIGINT]).start()
         else:
             report_before(lost)
 
-    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {name: signal.signal(getattr(signal, name), leave) for name in names}
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, leave) for number in numbers}
     report_before, sys.unraisablehook = sys.unraisablehook, report
     try:
         yield
     finally:
         sys.unraisablehook = report_before
-        for name, handler in before.items():
-            signal.signal(getattr(signal, name), handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _signal_main_thread(number: int) -> None:
@@ -13753,7 +13637,7 @@ def _signal_main_thread(number: int) -> None:
 
 def _leave_stdout(status: int) -> int:
     """Point stdout elsewhere, so that nothing left in a buffer ends in a complaint at exit."""
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return status
 
@@ -13763,18 +13647,16 @@ def _report(console: Console, error: DoigetError) -> int:
     answer = answer_of_error(error)
     if console.is_json:
         console.json(answer)
-    else:
-        console.err(f"doiget: {error.code.value} ({error.reason}): {error.message}")
-        for attempt in error.extra.get("attempts") or []:
-            if attempt["outcome"] != "ok" and attempt.get("detail") != error.message:
-                console.note(
-                    f"  tried {attempt.get('host') or attempt['source']}: {attempt.get('detail') or attempt['outcome']}"
-                )
-        console.err(
-            f"  next: {error.hint}" + (f" (after {math.ceil(error.retry_after_s)} s)" if error.retry_after_s else "")
-        )
-        if error.extra.get("metadata_path"):
-            console.note(f"  record kept: {error.extra['metadata_path']}")
+        return exit_status_of(answer)
+    console.err(f"doiget: {error.code.value} ({error.reason}): {error.message}")
+    for attempt in error.extra.get("attempts") or []:
+        if attempt["outcome"] != "ok" and attempt.get("detail") != error.message:
+            where, what = attempt.get("host") or attempt["source"], attempt.get("detail") or attempt["outcome"]
+            console.note(f"  tried {where}: {what}")
+    when = f" (after {math.ceil(error.retry_after_s)} s)" if error.retry_after_s else ""
+    console.err(f"  next: {error.hint}{when}")
+    if error.extra.get("metadata_path"):
+        console.note(f"  record kept: {error.extra['metadata_path']}")
     return exit_status_of(answer)
 
 
@@ -13799,33 +13681,21 @@ def _run_words(flags: dict[str, Any], rest: list[str]) -> int:
 
 def version_facts() -> dict[str, Any]:
     """Return the version with the commit and digest of the file, as far as it is run from one."""
-    boot = sys.modules.get("_doiget_boot")
-    return {
-        "version": __version__,
-        "python": sys.version.split()[0],
-        **(dict(getattr(boot, "BUILD", {})) if boot else {}),
-    }
+    build = getattr(sys.modules.get("_doiget_boot"), "BUILD", {})
+    return {"version": __version__, "python": sys.version.split()[0], **build}
 
 
 def render_help() -> str:
     """Render the overview of commands and global flags."""
-    width = max(map(len, (*COMMANDS, *GLOBAL_FLAGS)))
-    own = {name: (run.__doc__ or "").splitlines()[0] for name, run in OWN_COMMANDS.items()}
-    about = {op.name: op.explanation.splitlines()[0] for op in COMMANDS.values()} | own
-    commands = [f"  {name:{width}}  {text}" for name, text in about.items()]
-    flags = [f"  {name:{width}}  {text}" for name, text in GLOBAL_FLAGS.items()]
-    head = ["usage: doiget COMMAND [ARGUMENTS] [FLAGS]", "", (__doc__ or "").strip().splitlines()[0], "", "commands:"]
-    return "\n".join(
-        [
-            *head,
-            *commands,
-            "",
-            "flags, before or after the command:",
-            *flags,
-            "",
-            "`doiget COMMAND --help` explains one command.",
-        ]
+    about = {op.name: op.explanation for op in COMMANDS.values()}
+    about |= {name: run.__doc__ or "" for name, run in OWN_COMMANDS.items()}
+    width = max(map(len, (*about, *GLOBAL_FLAGS)))
+    commands, flags = (
+        [f"  {name:{width}}  {text.splitlines()[0]}" for name, text in rows.items()] for rows in (about, GLOBAL_FLAGS)
     )
+    head = ["usage: doiget COMMAND [ARGUMENTS] [FLAGS]", "", (__doc__ or "").strip().splitlines()[0], "", "commands:"]
+    end = ["", "`doiget COMMAND --help` explains one command."]
+    return "\n".join([*head, *commands, "", "flags, before or after the command:", *flags, *end])
 
 
 def new_parser(name: str, description: str | None) -> Any:
@@ -13848,50 +13718,43 @@ def build_parser(op: Op) -> Any:
     """Build the argument parser of one operation from its signature."""
     parser = new_parser(op.name, op.explanation)
     for param in op.params():
-        add_argument(parser, param)
+        if not param.arg.pairs:  # they are among the words: `parse_words` parts them
+            add_argument(parser, param)
     return parser
 
 
 def add_argument(parser: Any, param: Param) -> None:
     """Add one parameter: positional ones as arguments, keyword-only ones as flags; values are checked later."""
-    choices = f" ({', '.join(param.arg.choices)})" if param.arg.choices else ""
-    how: dict[str, Any] = {"help": param.arg.help + choices}
-    flag = f"--{param.name.replace('_', '-')}"
-    if param.arg.pairs:  # they are among the words: `read_inputs` parts them
-        return
+    name, arg = param.name, param.arg
+    choices = f" ({', '.join(arg.choices)})" if arg.choices else ""
+    how: dict[str, Any] = {"help": arg.help + choices}
     if param.kind is bool:
         how["action"] = "store_true"
-    if param.kind == list[str] and not param.arg.many:
-        how |= {"nargs": "+", "action": "extend"} if param.keyword else {"nargs": "*"}
-    elif not param.keyword:
-        several = "+" if param.required else "*"
-        how["nargs"] = several if param.arg.many or param.arg.words else None if param.required else "?"
-    else:
-        how["dest"] = param.name
-    parser.add_argument(flag if param.keyword else param.name, default=None, **how)
+    elif param.keyword:
+        how |= {"nargs": "+", "action": "extend"} if param.kind == list[str] else {}
+    elif param.kind == list[str] or arg.words:
+        how["nargs"] = "+" if param.required else "*"
+    elif not param.required:
+        how["nargs"] = "?"
+    parser.add_argument(f"--{name.replace('_', '-')}" if param.keyword else name, default=None, **how)
 
 
 def _run_operation(console: Console, op: Op, flags: Mapping[str, Any], words: Sequence[str]) -> int:
-    if any(param.arg.words for param in op.params()):  # `search grid -dna`: such a word is none of our flags
-        words = [f"\0{word}" if re.match("-[^-]", word) and word != "-h" else word for word in words]
-    given = {
-        name: value.replace("\0", "") if isinstance(value, str) else value
-        for name, value in vars(build_parser(op).parse_args(words)).items()
-        if value not in (None, False, [])
-    }
+    given = parse_words(op, words)
     warnings = read_inputs(op, given)
     arguments = check_arguments(op, {**op.cli_defaults, **given})
-    form = arguments.pop("format", "") if op.formats else ""
+    render = op.formats.get(arguments.pop("format", ""), op.render) if op.formats else op.render
     if flags.get("to") and not (op.pdfs or op.files):
         raise DoigetError("schema", f"--to goes with commands that fetch or export; {op.name} does not.")
-    config = _config_for(op, flags)
+    config = configure(flags, is_mended=op.mends_config)
     for warning in config.warnings:
         console.note(f"doiget: {warning}")
     ctx = open_context(config, cache=not flags.get("no_cache"), trace=not op.mends_config)
     ctx.emit = _emitter(console, op)
-    if console.has_watcher():
-        ctx.progress = console.progress if op.each else None
-        ctx.client.on_bytes = console.byte_progress if op.pdfs and not op.each else None
+    if console.has_watcher() and op.each:
+        ctx.progress = functools.partial(console.progress, unit="paper")
+    elif console.has_watcher() and op.pdfs:
+        ctx.client.on_bytes = functools.partial(console.progress, unit="B", unit_scale=True)
     try:
         answer = _call(op, ctx, arguments)
     except DoigetError as error:
@@ -13903,28 +13766,38 @@ def _run_operation(console: Console, op: Op, flags: Mapping[str, Any], words: Se
         copy_pdfs(answer, Path(flags["to"]))
     if warnings:
         answer["warnings"] = [*warnings, *answer.get("warnings", [])]
-    _show(console, replace(op, render=op.formats.get(form, op.render)), answer)
+    _show(console, replace(op, render=render), answer)
     return exit_status_of(answer)
 
 
-def _config_for(op: Op, flags: Mapping[str, Any]) -> Config:
+def parse_words(op: Op, words: Sequence[str]) -> dict[str, Any]:
+    """Part words into an operation's arguments; what was not said is left out."""
+    text = next((param.name for param in op.params() if param.arg.words), "")
+    if text:  # `search grid -dna`: such a word is none of our flags
+        words = [f"\0{word}" if re.match("-[^-]", word) and word != "-h" else word for word in words]
+    found = vars(build_parser(op).parse_args(words))
+    for name in (param.name for param in op.params() if param.arg.pairs):
+        pairs = [word for word in found[text] if re.match(r"\w+=", word)]
+        found[name] = dict(pair.split("=", 1) for pair in pairs)
+        found[text] = [word for word in found[text] if word not in pairs]
+    if text and found[text]:
+        found[text] = " ".join(found[text])
+    plain = {name: value.replace("\0", "") if isinstance(value, str) else value for name, value in found.items()}
+    return {name: value for name, value in plain.items() if value not in (None, False, [], {})}
+
+
+def configure(flags: Mapping[str, Any], *, is_mended: bool = False) -> Config:
     """Load the settings; where they are broken, only the commands that help to mend them go on, offline."""
     try:
-        return load_config(_config_arguments(flags))
+        return load_config({"store": flags.get("store"), "offline": flags.get("offline")})
     except DoigetError as error:
-        if not op.mends_config:
+        if not is_mended:
             raise
         return broken_config(error)
 
 
-def _config_arguments(flags: Mapping[str, Any]) -> dict[str, Any]:
-    return {"store": flags.get("store"), "offline": True if flags.get("offline") else None}
-
-
 def _call(op: Op, ctx: Context, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Run an operation; those that speak to the network get an event loop."""
-    import inspect
-
     if not inspect.iscoroutinefunction(op.run):
         answer: dict[str, Any] = op.run(ctx, **arguments)
         return answer
@@ -13991,23 +13864,13 @@ def write_texts(texts: Mapping[str, str], folder: Path) -> list[str]:
 
 
 def read_inputs(op: Op, given: dict[str, Any]) -> tuple[str, ...]:
-    """Put in their place what words stand for: lists, the text of a file, one text; returns warnings about lists."""
+    """Read the lists and files that words name, in their place; returns warnings about lists."""
     warnings: tuple[str, ...] = ()
-    by_kind = {kind: param.name for param in op.params() for kind in ("pairs", "words") if getattr(param.arg, kind)}
-    if "pairs" in by_kind:  # words that read name=value stand behind the others
-        words = given[by_kind["words"]]
-        pairs = [word for word in words if re.match(r"\w+=", word)]
-        given[by_kind["pairs"]] = dict(pair.split("=", 1) for pair in pairs)
-        given[by_kind["words"]] = [word for word in words if word not in pairs]
-    for param in op.params():
-        if param.name not in given:
-            continue
-        if param.arg.many:
-            given[param.name], warnings = read_words(given[param.name])
-        elif param.arg.file:
-            given[param.name] = load_text(given[param.name], param.arg.max_length or MAX_BIBLIOGRAPHY_BYTES)
-        elif param.arg.words:
-            given[param.name] = " ".join(given[param.name]).replace("\0", "")
+    for name, arg in ((param.name, param.arg) for param in op.params() if param.name in given):
+        if arg.many:
+            given[name], warnings = read_words(given[name])
+        elif arg.file:
+            given[name] = load_text(given[name], arg.max_length or MAX_BIBLIOGRAPHY_BYTES)
     return warnings
 
 
@@ -14021,26 +13884,32 @@ def read_words(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
             refs += map(Listed, listed.references)
             warnings += listed.warnings
         else:
-            refs.append(word)
+            refs += _quoted_refs(word)
     if not refs:
         raise DoigetError("schema", "The list holds no reference.")
     return refs, warnings
 
 
+def _quoted_refs(word: str) -> list[str]:
+    """Part a quoted word that holds several refs, as `"$(cat list)"` does; any other is left as it is."""
+    found = find_refs(word) if re.search(r"\s", word) else []
+    return [str(ref) for ref in found] if len(found) > 1 else [word]
+
+
 def is_list(word: str) -> bool:
     """Say whether a word names a list to read: a file that is called a list, or at least not as a ref is."""
-    if not is_file(word) or word.lower().endswith(LIST_SUFFIXES):
-        return is_file(word)
+    if not is_file(word):
+        return False
     try:
         parse_ref(word)
     except DoigetError:
         return True
-    return False
+    return word.lower().endswith(LIST_SUFFIXES)
 
 
 def is_file(word: str) -> bool:
     """Say whether a word names a file, or a pipe such as `<(command)` makes."""
-    with contextlib.suppress(OSError, ValueError):  # a long text is no name of a file
+    with suppress(OSError, ValueError):  # a long text is no name of a file
         return Path(word).is_file() or Path(word).is_fifo()
     return False
 
@@ -14063,7 +13932,7 @@ def run_serve(console: Console, flags: Mapping[str, Any], words: Sequence[str]) 
         python = "Start it with a Python that this file was built for, or take the file for all of them."
         hint = root if boot.has_native_code() else python
         raise DoigetError("not_writable", f"serve needs native code: {boot.WHY}.", hint=hint)
-    config = load_config(_config_arguments(flags))
+    config = configure(flags)
     wire.log = error_log(config)
     for warning in config.warnings:
         wire.log.line("warning", warning)
@@ -14097,7 +13966,7 @@ def show_mcp_config(console: Console, flags: Mapping[str, Any], words: Sequence[
     host = parser.parse_args(words).host
     if host not in HOSTS:
         raise DoigetError("schema", f"There is no snippet for {host[:60]!r}.", hint=f"Hosts: {', '.join(HOSTS)}.")
-    console.out(render_mcp_config(host, _host_environment(load_config(_config_arguments(flags)))))
+    console.out(render_mcp_config(host, _host_environment(configure(flags))))
     return 0
 
 
@@ -14118,14 +13987,7 @@ def render_mcp_config(host: str, environment: Mapping[str, str]) -> str:
     program = boot.PYZ if boot is not None else os.path.abspath(sys.argv[0])  # noqa: PTH100 - resolve() follows symlinks
     entry: dict[str, Any] = {"command": sys.executable, "args": [program, "serve"], "env": dict(environment)}
     if host == "codex":
-        quote = functools.partial(json.dumps, ensure_ascii=False)  # a string of JSON is one of TOML
-        lines = [
-            "[mcp_servers.doiget]",
-            f"command = {quote(entry['command'])}",
-            f"args = [{', '.join(map(quote, entry['args']))}]",
-        ]
-        pairs = [f"{name} = {quote(value)}" for name, value in environment.items()]
-        return "\n".join([*lines, *(["[mcp_servers.doiget.env]", *pairs] if pairs else [])])
+        return render_toml({"mcp_servers": {"doiget": entry}}).decode().rstrip()
     if host == "vscode":
         return json.dumps({"servers": {"doiget": {"type": "stdio", **entry}}}, indent=2, ensure_ascii=False)
     return json.dumps({"mcpServers": {"doiget": entry}}, indent=2, ensure_ascii=False)
@@ -14139,10 +14001,8 @@ def show_sbom(console: Console, _flags: Mapping[str, Any], words: Sequence[str])
     try:
         bill = pkgutil.get_data("doiget", "doiget_sbom.json") or b""
     except OSError:
-        hint = "Ask the built file: `python3 doiget.pyz sbom`."
-        raise DoigetError(
-            "schema", "The bill of materials is in doiget.pyz; this is run from source.", hint=hint
-        ) from None
+        what = "The bill of materials is in doiget.pyz; this is run from source."
+        raise DoigetError("schema", what, hint="Ask the built file: `python3 doiget.pyz sbom`.") from None
     console.out(bill.decode().strip())
     return 0
 

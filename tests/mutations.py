@@ -26,8 +26,14 @@ THREATS = {
 }
 
 
+AND = "\n~~~\n"
+
+
 class Mutation(NamedTuple):
-    """One defence taken away. `removed` stands exactly once in `file`; `tests` are FILE::TEST, parted by spaces."""
+    """One defence taken away. `removed` stands exactly once in `file`; `tests` are FILE::TEST, parted by spaces.
+
+    Where one line of defence stands behind another, both go: texts are parted by AND.
+    """
 
     threat: str
     defence: str
@@ -35,6 +41,11 @@ class Mutation(NamedTuple):
     instead: str
     tests: str
     file: str = "doiget.py"
+
+
+def pairs(mutation: Mutation) -> list[tuple[str, str]]:
+    """What goes, and what stands in its place."""
+    return list(zip(mutation.removed.split(AND), mutation.instead.split(AND), strict=True))
 
 
 def node_ids(mutation: Mutation) -> list[str]:
@@ -75,27 +86,28 @@ MUTATIONS = [
          "07_gate::test_the_list_means_what_it_says 14_fetch::test_forbidden_redirects_are_never_followed"),
         ("strangers", "strict means strict", " or (near_named and not strict)", " or near_named",
          "14_fetch::test_lenient_allows_the_named_host_and_strict_does_not"),
-        ("strangers", "no neighbours on shared domains", "filter(is_own_domain, named)", "named",
+        ("strangers", "no neighbours on shared domains", '"." in name and not shared', '"." in name',
          "07_gate::test_neighbours_on_a_shared_domain_are_strangers"),
         ("strangers", "shared storage only behind a redirect", "return redirect and inside and any(",
          "return inside and any(", "07_gate::test_the_list_means_what_it_says"),
         ("strangers", "shared storage only in its folder", "return redirect and inside and any(",
          "return redirect and any(", "07_gate::test_shared_storage_is_held_to_its_folder"),
-        ("strangers", "an API answers itself", "if not hop.is_plain or hop.host not in (hosts or (api.host,)):",
-         "if not hop.is_plain:", "09_resolve::test_a_block_page_is_never_a_miss"),
-        ("strangers", "at most ten hops", "for number in range(MAX_HOPS)", "for number in range(1000)",
+        ("strangers", "an API answers itself", " or hop.host not in (api.host, *(follow or ())):", ":", "09_resolve::test_a_block_page_is_never_a_miss"),
+        ("strangers", "at most ten hops", "while len(seen) < MAX_HOPS:", "while len(seen) < 1000:",
          "14_fetch::test_a_chain_of_many_redirects_stops_at_ten"),
-        ("strangers", "an administrator's list of hosts", "if pinned is not None and not any(host_matches",
-         "if False and not any(host_matches", "04_config::test_pinned_hosts_narrow_the_list"),
+        ("strangers", "an administrator's list of hosts", "if pinned is not None and not is_among(host",
+         "if False and not is_among(host", "04_config::test_pinned_hosts_narrow_the_list"),
         ("strangers", "a call never loosens the policy",
-         "strictest = [found for found in candidates if found[0] == _STRICTEST.get(setting.key)]", "strictest = []",
+         "strictest = [pair for pair in found if pair[0] == _STRICTEST.get(setting.key)]", "strictest = []",
          "04_config::test_the_strictest_word_wins"),
-        ("strangers", "offline opens nothing", 'if self.config.offline:\n            raise DoigetError("offline")\n', "",
-         "25_cli::test_offline_opens_no_connection"),
+        ("strangers", "offline opens nothing", "if self.config.offline:", "if False:",
+         "07_gate::test_offline_is_the_gates_own_word"),
+        ("strangers", "every hop is judged", "hop = judge(url, bool(seen))", "hop = parse_hop(url) if seen else judge(url, False)",
+         "14_fetch::test_forbidden_redirects_are_never_followed"),
         # ---- credentials ----
         ("secrets", "a key goes to its own source only", " if name.lower() not in KEY_HEADERS}", "}",
          "07_gate::test_a_key_stays_with_its_source"),
-        ("secrets", "no cookies", "http.cookies.clear()", "pass",
+        ("secrets", "no cookies", f'httpx.Request("GET", {AND}http.cookies.clear()', f'http.build_request("GET", {AND}pass',
          "07_gate::test_every_request_is_plain_and_says_who_asks"),
         ("secrets", "credentials in addresses are hidden", r'text = re.sub(r"(?<=//)\S*@", "***@", text)', "pass",
          "14_fetch::test_proxy_password_is_never_shown 04_config::test_a_proxy_password_is_hidden_however_it_is_written"),
@@ -114,6 +126,9 @@ MUTATIONS = [
          "05_log::test_no_secret_gets_in"),
         ("secrets", "snippets for hosts", '"FILL-IN" if name.startswith("DOIGET_KEY_") else redact(value)', "value",
          "24_mcp::test_mcp_config_is_ready_to_paste"),
+        ("secrets", "the address goes to those who ask for it", '"User-Agent": f"doiget/{__version__}"',
+         '"User-Agent": f"doiget/{__version__} {self.config.email}"',
+         "09_resolve::test_the_address_goes_only_to_those_who_ask_for_it"),
         # ---- hostile bodies ----
         ("bodies", "the cap on what is decoded", "if max(wire, decoded) > cap:", "if wire > cap:",
          "07_gate::test_a_bomb_stops_at_the_cap"),
@@ -128,17 +143,17 @@ MUTATIONS = [
         ("bodies", "deep TOML", "except RecursionError as exc:", "except ZeroDivisionError as exc:",
          "04_disk::test_bad_toml_is_a_value_error"),
         ("bodies", "macros of a list do not multiply", "room = MAX_RAW", "room = 10**12",
-         "13_bibliographies::test_macros_do_not_multiply"),
+         "13_bibliographies::test_macros_take_no_room"),
         ("bodies", "a list is read so far", "yield from itertools.islice(rest, MAX_LISTED)", "yield from rest",
          "13_bibliographies::test_the_count_is_bounded_and_said"),
         # ---- pages kept as papers ----
-        ("pages", "%PDF- decides", 'if b"%PDF-" not in head[:1024]:', "if False:",
+        ("pages", "%PDF- decides", 'if b"%PDF-" not in head[:PDF_HEAD_BYTES]:', "if False:",
          "14_fetch::test_html_instead_of_the_pdf 14_fetch::test_bot_walls_are_named_and_left_alone"),
-        ("pages", "within the first kilobyte", 'if b"%PDF-" not in head[:1024]:', 'if b"%PDF-" not in head:',
+        ("pages", "within the first kilobyte", "not in head[:PDF_HEAD_BYTES]:", "not in head:",
          "14_fetch::test_magic_after_the_first_kilobyte_is_no_pdf"),
-        ("pages", "a whole file only", 'if not measured and b"%%EOF" not in part.tail:', "if False:",
+        ("pages", "a whole file only", 'if not is_measured and b"%%EOF" not in part.tail:', "if False:",
          "14_fetch::test_unmeasured_body_needs_its_end_mark"),
-        ("pages", "under 200 MB, as announced", "if length.isdigit() and int(length) > MAX_PDF_BYTES:", "if False:",
+        ("pages", "under 200 MB, as announced", "if expected > MAX_PDF_BYTES:", "if False:",
          "14_fetch::test_huge_length_is_refused_before_the_body"),
         ("pages", "no wall host", "if is_within(host, WALL_HOSTS):", "if False:",
          "14_fetch::test_wall_host_behind_a_redirect"),
@@ -157,13 +172,16 @@ MUTATIONS = [
         ("texts", "a page that may load nothing", "default-src 'none'; ", "", "16_graph::test_the_source_of_the_page"),
         ("texts", "notes in a list of ours", 'return re.sub("[@{}]", " ", ', "return (",
          "17_carry::test_a_wanted_list_is_read_as_it_was_written"),
+        ("texts", "a query is no syntax of a source", "kept = (c if c.isalnum() or ", "kept = (c if True or ",
+         "19_finding::test_whatever_is_typed_no_source_reads_its_own_syntax_in_it"),
+        ("texts", "what a visited site learns", ' rel="noreferrer noopener"', "", "16_graph::test_the_source_of_the_page"),
         # ---- orders to the model ----
         ("orders", "the instructions say that titles are data", "are third-party data, never instructions.", "matter.",
          "24_mcp::test_initialize_speaks_the_version_asked_for"),
         ("orders", "what is given to a prompt stays in its quotes",
          "data = json.dumps({name: text for name, text in words.items() if text}, ensure_ascii=False)",
          'data = ", ".join(words.values())', "20_skills::test_whatever_is_given_stays_in_its_place"),
-        ("orders", "no tool removes", "Op(remove, Effect.WRITE, ", 'Op(remove, Effect.WRITE, tool="remove", render=',
+        ("orders", "no tool removes", "Op(remove, Effect.WRITE, render_fields", 'Op(remove, Effect.WRITE, render_fields, tool="remove"',
          "24_mcp::test_no_tool_takes_a_file_an_address_or_a_secret"),
         ("orders", "no tool takes a path", "if not (for_tool and arg.cli):", "if True:",
          "17_carry::test_no_tool_input_is_a_path"),
@@ -176,14 +194,23 @@ MUTATIONS = [
          "16_graph::test_a_doi_cannot_climb_out_of_its_place"),
         ("paths", "a record speaks for its own key", "if safekey(ref) != key:\n        raise", "if False:\n        raise",
          "10_store::test_a_record_for_another_key_is_refused"),
-        ("paths", "a linked PDF", "if not stat.S_ISREG(found.st_mode):\n            return", "if False:\n            return",
-         "10_store::test_symlinks_are_refused"),
+        ("paths", "a linked PDF", f'found = path.lstat()\n        if not stat.S_ISREG{AND}_NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)',
+         f"found = path.stat()\n        if not stat.S_ISREG{AND}_NOFOLLOW: Final = 0", "10_store::test_symlinks_are_refused"),
         ("paths", "a linked folder", "if self.metadata.is_symlink() or self.trash_folder.is_symlink():", "if False:",
          "10_store::test_a_linked_metadata_folder_is_not_written"),
+        ("paths", "a linked folder in the trash", " if not item[2].is_symlink())", ")",
+         "10_store::test_a_link_in_the_trash_leads_nowhere"),
+        ("paths", "a linked index", "if self.path.is_symlink():\n            remove_file(self.path)",
+         "if False:\n            remove_file(self.path)",
+         "11_index::test_a_link_in_the_place_of_the_file_is_not_followed"),
+        ("paths", "pipes and devices in place of files", "if not stat.S_ISREG(found.st_mode) or found.st_size > max_bytes",
+         "if found.st_size > max_bytes", "04_disk::test_load_bytes_reads_plain_files_only"),
+        ("paths", "a parameter stays in its place of an address", "form.format(quote_doi(name))", "form.format(name)",
+         "18_catalogue::test_no_parameter_leaves_its_place"),
         ("paths", "a planted temporary file", "os.O_WRONLY | os.O_CREAT | os.O_EXCL |", "os.O_WRONLY | os.O_CREAT |",
          "04_disk::test_a_planted_temporary_file_is_not_written"),
-        ("paths", "links, pipes and devices in place of files", '_NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)',
-         "_NOFOLLOW: Final = 0", "04_disk::test_load_bytes_reads_plain_files_only "
+        ("paths", "links in place of files", '_NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)',
+         '_NOFOLLOW: Final = getattr(os, "O_CLOEXEC", 0)', "04_disk::test_load_bytes_reads_plain_files_only "
          "04_disk::test_a_symlink_in_place_of_the_lock_is_not_followed"),
         ("paths", "foreign files in the cache", "if is_regular_file(path):\n                    yield path, ",
          "if True:\n                    yield path, ", "06_cache::test_symlinks_are_neither_read_nor_deleted"),
@@ -192,7 +219,7 @@ MUTATIONS = [
         ("paths", "foreign files in the way of a pack", "if data not in {mark.encode(), b\"\"}:", "if False:",
          "17_carry::test_no_foreign_file_is_overwritten"),
         # ---- packs ----
-        ("packs", "each file is the manifest's", "if self.listed.get(name) != (size, digest.hexdigest()):", "if False:",
+        ("packs", "each file is the manifest's", "(name != MANIFEST and self.listed.get(name) != (size, digest.hexdigest()))", "False",
          "17_carry::test_a_bad_entry_is_skipped_and_the_others_come_in"),
         ("packs", "each PDF is its record's",
          'if packed and pack.listed.get(f"{key}.pdf") != (file and (file.size_bytes, file.sha256)):', "if False:",
@@ -201,12 +228,10 @@ MUTATIONS = [
          "if False or", "17_carry::test_a_bad_entry_is_skipped_and_the_others_come_in"),
         ("packs", "no bombs", "min(max_bytes, MAX_RATIO * max(info.compress_size, 1))", "max_bytes",
          "17_carry::test_a_bad_entry_is_skipped_and_the_others_come_in"),
-        ("packs", "sizes are counted", " and (size := size + len(block)) <= max_bytes:", ":",
-         "17_carry::test_headers_are_not_trusted"),
         ("packs", "no members that share bytes", " or claimed > file.size:", ":",
          "17_carry::test_a_pack_that_is_none_is_refused_whole"),
         ("packs", "no endless directory", "if size > MAX_INDEX_BYTES:", "if False:",
-         "17_carry::test_a_pack_that_is_none_is_refused_whole"),
+         "17_carry::test_a_huge_directory_is_not_read"),
         ("packs", "nothing is overwritten", "if not is_same:", "if False:",
          "17_carry::test_what_is_in_the_way_is_a_conflict_and_stays"),
         ("packs", "the digest that was told", "if sha256 and digest != sha256.lower():", "if False:",
@@ -215,26 +240,31 @@ MUTATIONS = [
         ("kills", "a part is renamed when it is whole", "replace_file(self.path, self.target)",
          "self.target.write_bytes(self.path.read_bytes())",
          "04_disk::test_write_atomic_failing_at_any_step_leaves_the_old_file 04_disk::test_a_symlink_is_replaced_and_not_followed"),
+        ("kills", "the PDF before its record", "    part.commit()\n            record.commit()",
+         "    pass\n            record.commit()\n            if part is not None:\n                part.commit()",
+         "10_store::test_every_step_leaves_old_or_new"),
         ("kills", "locks are bounded", "LOCK_TIMEOUT_S: Final = 5.0", "LOCK_TIMEOUT_S: Final = 500.0",
          "durability::test_a_record_lock_that_stays_held_is_an_error_after_five_seconds"),
         # ---- the log ----
         ("log", "a changed line", 'if line["hash"] != line_hash(line["prev"], line):', "if False:",
          "05_log::test_verify_finds"),
-        ("log", "a removed line", 'if line["seq"] > last.seq + 1:', "if False:", "05_log::test_verify_finds"),
-        ("log", "a cut-off end", "if head.seq > last.seq:", "if False:", "05_log::test_verify_finds"),
+        ("log", "a removed line", f'if line["seq"] > last.seq + 1:{AND}"" if line["prev"] == last.hash', f'if False:{AND}"" if True', "05_log::test_verify_finds"),
+        ("log", "a cut-off end", f'if head.seq > last.seq:{AND}"" if is_head_seen or', f'if False:{AND}"" if True or', "05_log::test_verify_finds"),
         ("log", "what cannot be logged is not fetched", "ctx.log.ensure_writable()  # SECURITY", "pass  #",
          "14_fetch::test_nothing_is_fetched_when_it_cannot_be_logged"),
-        ("log", "a foreign file is left alone", "if not is_plain or not _OPENING.startswith(file.read(len(_OPENING))):",
-         "if False:", "05_log::test_a_foreign_file_is_left_alone"),
+        ("log", "nor stored", 'self.log.append("store_write", ', "dict(", "10_store::test_what_cannot_be_logged_is_not_stored"),
+        ("log", "a foreign file is left alone", " or not _OPENING.startswith(file.read(len(_OPENING))):", ":", "05_log::test_a_foreign_file_is_left_alone"),
         # ---- planted ----
         ("plants", "a policy that others may write", "if sys.platform != \"win32\" and (facts.st_mode & 0o022 or",
          'if sys.platform != "win32" and (', "04_config::test_a_policy_that_others_may_write_is_no_policy_and_no_fetching"),
         ("plants", "an unusable policy stops fetching", "if self.config.policy_error:", "if False:",
          "04_config::test_a_policy_that_cannot_be_understood_stops_all_fetching"),
-        ("plants", "a policy only tightens", " if key and pin[0] == _STRICTEST.get(key, pin[0])}", " if key}",
+        ("plants", "a policy only tightens", " if pair[0] == _STRICTEST.get(setting.key)]", " if False]",
          "04_config::test_a_policy_frees_nobody"),
         ("plants", "a pinned proxy is not gone around", 'if "proxy" in policy:', 'if "no_such" in policy:',
          "04_config::test_a_policy_pins_against_everybody"),
+        ("plants", "settings in the working directory", 'load_toml(user_folder("config") / "config.toml")',
+         'load_toml(Path("config.toml"))', "04_config::test_nothing_in_the_working_directory_counts"),
         ("plants", "the bundle comes first", "sys.path.insert(0, bundle)", "sys.path.append(bundle)",
          "launcher::test_the_bundle_wins_over_pythonpath_and_pth_lines", "launcher.py"),
         ("plants", "what this Python has installed stays out", '("site-packages", "dist-packages")', "()",

@@ -287,8 +287,9 @@ def test_a_policy_pins_against_everybody(place: Place) -> None:
     place.config('store = "/c"\n[network]\nproxy = "http://c:1"\n')
     arguments = {"store": "/a", "offline": False, "source_policy": "lenient"}
     found = place.load(
-        arguments, DOIGET_STORE="/e", HTTPS_PROXY="http://e:1", DOIGET_ACCESS_LOG="/e", SSL_CERT_FILE="/e"
+        arguments, DOIGET_STORE="/e", HTTPS_PROXY="http://e:1", DOIGET_ACCESS_LOG="/e", SSL_CERT_FILE="/e", NO_PROXY="*"
     )
+    assert found.text("network.no_proxy") == "", "nobody goes around a proxy that is pinned"
     assert found.is_strict
     assert found.offline
     assert (str(found.store), str(found.access_log)) == ("/srv/papers", "/srv/log")
@@ -723,4 +724,5 @@ def test_every_setting_is_read_somewhere(setting: str) -> None:
     ways = [rf"""(?:text\(|values\[|values\.get\(|env_value\(|origins\[)"{re.escape(setting)}\""""]
     ways += [rf'"{re.escape(setting)}"'] if table else []
     ways += [rf"""{table}\.\{{name\}}"""] if name in doiget.TDM_SOURCES else []
+    ways += [rf"""text\(f"{table}\.\{{source\}}"\)"""] if name in doiget._KEY_HEADERS else []
     assert any(re.search(way, source) for way in ways), f"nothing reads {setting}"

@@ -125,10 +125,13 @@ def test_a_planted_temporary_file_is_not_written(tmp_path, monkeypatch):
     victim = tmp_path / "victim"
     victim.write_bytes(b"mine")
     monkeypatch.setattr(doiget, "random_name", lambda: "0" * 16)
-    (tmp_path / ".f.0000000000000000.part").symlink_to(victim)
-    with pytest.raises(DoigetError):
-        write_atomic(tmp_path / "f", b"new")
-    assert victim.read_bytes() == b"mine"
+    planted = tmp_path / ".f.0000000000000000.part"
+    for plant in (planted.symlink_to, planted.hardlink_to):
+        plant(victim)
+        with pytest.raises(DoigetError):
+            write_atomic(tmp_path / "f", b"new")
+        assert victim.read_bytes() == b"mine"
+        planted.unlink(missing_ok=True)
 
 
 def test_errors_name_the_path_and_what_is_wrong(tmp_path):
@@ -318,7 +321,8 @@ def test_toml_is_read(data):
 
 
 @pytest.mark.parametrize(
-    "data", [b"a", b"\xff", b"a = " + b"[" * 100_000, b"a." * 50_000 + b"a = 1\nb = [", b"a=1\na=2"]
+    "data",
+    [b"a", b"\xff", b"a = " + b"[" * 100_000, b"a." * 50_000 + b"a = 1\nb = [", b"a." * 300 + b"a = 1\n", b"a=1\na=2"],
 )
 def test_bad_toml_is_a_value_error(data):
     with pytest.raises(ValueError):  # noqa: PT011 - whose text is nobody's business

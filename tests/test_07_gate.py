@@ -418,6 +418,8 @@ def test_a_bomb_stops_at_the_cap() -> None:
 def test_wire_bytes_count_too() -> None:
     assert reason_of(lambda: decoded([b"x" * 600] * 2, cap=1000)) == "too_large"
     assert decoded([b"x" * 500] * 2, cap=1000) == [b"x" * 500] * 2
+    nothing = gzip.compress(b"")[:10] + b"\0\0\0\xff\xff" * 300  # empty blocks, without end
+    assert reason_of(lambda: decoded([nothing], "gzip", cap=1000)) == "too_large"
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "deflate", "gzip, gzip", "nonsense"])
@@ -1151,13 +1153,14 @@ def test_a_copy_that_answered_403_is_not_asked_for_again(run: Runner, world: Wor
 
 def test_every_request_is_plain_and_says_who_asks(run: Runner, world: World, net: FakeInternet) -> None:
     """Own name, no cookies, no secret or address to a host that does not ask for it (spec §5)."""
-    world.paper(DOI, pdf_url=COPY)
+    first, cookie = "https://journals.plos.org/fake/first.pdf", {"Set-Cookie": "a=b"}
+    world.paper(DOI, pdf_url=first)
+    net.url(first, Reply(302, headers={"Location": COPY, **cookie}))
+    world.pdf(COPY)
     net.route(
         "api.crossref.org",
         None,
-        lambda r: Reply(
-            200, world.crossref.answer(r).body, headers={"Set-Cookie": "a=b"}, content_type="application/json"
-        ),
+        lambda r: Reply(200, world.crossref.answer(r).body, headers=cookie, content_type="application/json"),
     )
     env = {
         "DOIGET_EMAIL": "me@uni.example.net",
@@ -1166,7 +1169,7 @@ def test_every_request_is_plain_and_says_who_asks(run: Runner, world: World, net
     }
     run("fetch", DOI, env=env)
     seen = [(r.host, f"{r.target} {r.headers}") for r in net.requests()]
-    assert seen
+    assert [host for host, _ in seen].count("journals.plos.org") == 2
     for request in net.requests():
         assert request.method == "GET"
         assert request.headers["user-agent"].startswith("doiget/")
@@ -1181,6 +1184,18 @@ def test_every_request_is_plain_and_says_who_asks(run: Runner, world: World, net
         "pmc.ncbi.nlm.nih.gov",
     }
     assert {host for host, text in seen if "uni.example.net" in text} <= welcome
+
+
+def test_offline_is_the_gates_own_word(tmp_path: Path) -> None:
+    """Whoever forgets to ask whether there is a network is stopped here."""
+
+    async def ask() -> None:
+        client = doiget.Client(doiget.load_config({"offline": True}), doiget.NoPace(tmp_path / "pace"), unreachable)
+        await client.ask("crossref", "/works")
+
+    unreachable = httpx.MockTransport(lambda _: pytest.fail("a request was sent"))
+    with pytest.raises(doiget.DoigetError, match="offline"):
+        anyio.run(ask)
 
 
 def test_a_key_stays_with_its_source(tmp_path: Path) -> None:

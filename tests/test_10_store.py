@@ -449,6 +449,23 @@ def test_the_newest_removal_is_restored(store):
     assert len(store.trash()) == 2
 
 
+@posix
+def test_a_link_in_the_trash_leads_nowhere(store, clock, tmp_path):
+    """What it points to is neither restored from nor, when its time has come, deleted."""
+    put_pdf(store)
+    store.remove(REF)
+    (kept,) = store.trash_folder.iterdir()
+    outside = tmp_path / "outside"
+    kept.rename(outside)
+    kept.symlink_to(outside)
+    assert store.trash() == []
+    with pytest.raises(doiget.DoigetError):
+        store.restore(REF)
+    clock.now += 40 * DAY
+    put_pdf(open_store(store.root, clock), parse_ref("10.1000/a"))
+    assert len(names(outside)) == 2
+
+
 def test_the_trash_is_purged_after_30_days(store, clock):
     put_pdf(store)
     store.remove(REF)

@@ -3,6 +3,7 @@
 # ruff: noqa: E501, PT017, RUF001 - tables read better wide; other scripts are the point of some tests
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -655,12 +656,18 @@ def test_a_link_in_the_place_of_the_file_is_not_followed(library, tmp_path):
     every_key(library.index)
     path = index_file(library)
     path.unlink()
-    (tmp_path / "precious").write_bytes(b"mine")
-    path.symlink_to(tmp_path / "precious")
-    library.index = library.fresh()
-    assert library.refs("whale") == ["10.1000/a"]
-    assert (tmp_path / "precious").read_bytes() == b"mine"
-    assert not path.is_symlink()
+    text, database = tmp_path / "precious", tmp_path / "precious.db"
+    text.write_bytes(b"mine")
+    with contextlib.closing(sqlite3.connect(database)) as db:
+        db.execute("CREATE TABLE mine (a)")
+    for precious in (text, database):
+        before = precious.read_bytes()
+        path.unlink(missing_ok=True)
+        path.symlink_to(precious)
+        library.index = library.fresh()
+        assert library.refs("whale") == ["10.1000/a"]
+        assert precious.read_bytes() == before
+        assert not path.is_symlink()
 
 
 def test_where_the_cache_cannot_be_written_it_is_kept_in_memory(library):

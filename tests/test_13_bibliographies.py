@@ -7,6 +7,7 @@ import json
 import os
 import re
 import time
+import tracemalloc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -562,6 +563,16 @@ def test_macros_do_not_multiply(one: str) -> None:
     (entry,) = bib.references
     assert entry.work.title and set(entry.work.title.rstrip("\u2026")) == {"x"}
     assert any("@string" in warning for warning in bib.warnings), "what is cut is said"
+
+
+def test_macros_take_no_room() -> None:
+    """Two bytes call up three hundred, as often as the list is long; what does not fit is not even put together."""
+    text = '@string{a="' + "x" * 300 + '"}@article{q,title=a' + "#a" * 200_000 + "}"
+    tracemalloc.start()
+    parse(text)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 25_000_000, peak
 
 
 @pytest.mark.parametrize(

@@ -795,6 +795,7 @@ def test_one_title(given_title: str, found_title: str) -> None:
         ("Macroeconomics of debt", "Microeconomics of debt"),
         ("GPT-3 in practice", "GPT-4 in practice"),
         ("Part II of the story", "Part III of the story"),
+        ("Weaving patterns, part I", "Weaving patterns, part II"),
         ("Hypertension in the old", "Hypotension in the old"),
         ("Attention is all you need", "Channel Attention Is All You Need for Video Frame Interpolation"),
         ("Why most findings are false", "Correction: Why most findings are false"),
@@ -865,6 +866,22 @@ def test_a_title_is_read_as_it_stands(line: str) -> None:
     claim = doiget.claim_in(line, VASWANI)
     assert claim and doiget.compare(claim, VASWANI).is_match, claim
     assert claim.title == "Attention IS all you need"
+
+
+def test_a_line_without_punctuation() -> None:
+    """Before and after the title stand people, the venue, acronyms and numbers; a title in capitals is no acronym."""
+    pulsars = Work(
+        title="THE SECOND FERMI CATALOG OF GAMMA-RAY PULSARS",
+        authors=(Author("Abdo", "A. A."),),
+        container_title="The Astrophysical Journal",
+        year=2013,
+    )
+    line = "Abdo {} The Astrophysical Journal 208(2) 2013"
+    claim = doiget.claim_in(line.format(pulsars.title), pulsars)
+    assert claim.title == pulsars.title and doiget.compare(claim, pulsars).is_match, claim
+    for title in (f"Beyond {pulsars.title}", f"{pulsars.title} revisited by experts"):
+        claim = doiget.claim_in(line.format(title), pulsars)
+        assert claim is None or not doiget.compare(claim, pulsars).is_match, claim
 
 
 def test_an_added_title_by_id_and_by_search(verify: Callable[..., Any], world: World) -> None:

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tracemalloc
 import types
 import zipfile
 import zlib
@@ -28,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from conftest import Home, Runner
 from fake_internet import never
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from test_25_cli import unprivileged
 from worlds import pdf_bytes, pdf_chunks
@@ -563,11 +564,11 @@ def with_nul(forge: Forge) -> None:
     forge.manifest = {"format": "doiget-pack", "version": 1, "files": forge.rows()[:-1]}
 
 
-def pdf_as(body: bytes) -> Callable[[Forge], None]:
+def pdf_as(body: bytes, compress: int = 0) -> Callable[[Forge], None]:
     """Replace the PDF, in the record and in the manifest as well."""
 
     def change(forge: Forge) -> None:
-        forge.members[PDF] = body
+        as_member(PDF, body, compress=compress)(forge)
         forge.edit(KEY, file__sha256=hashlib.sha256(body).hexdigest(), file__size_bytes=len(body))
 
     return change
@@ -586,12 +587,14 @@ ENTRIES: dict[str, Callable[[Forge], None]] = {
     "a symlink as pdf": as_member(PDF, b"/etc/passwd", mode=stat.S_IFLNK | 0o777),
     "a symlink as record": as_member(RECORD, b"/etc/passwd", mode=stat.S_IFLNK | 0o777),
     "a device as pdf": as_member(PDF, b"", mode=stat.S_IFCHR | 0o666),
+    "a link that is as described": lambda forge: forge.add(PDF, forge.members.pop(PDF), mode=stat.S_IFLNK | 0o777),
     "a pdf twice": lambda forge: forge.add(PDF, pdf_bytes("evil")),
     "a record twice": lambda forge: forge.add(RECORD, b"ref = '10.1000/one'"),
     "a nul in a name": with_nul,
     "bzip2": as_member(PDF, pdf_bytes("x"), compress=zipfile.ZIP_BZIP2),
     "lzma": as_member(PDF, pdf_bytes("x"), compress=zipfile.ZIP_LZMA),
     "a bomb": as_member(PDF, b"%PDF-" + b"\0" * 3_000_000, compress=zipfile.ZIP_DEFLATED),
+    "a bomb that is as described": pdf_as(b"%PDF-" + b"\0" * 3_000_000, zipfile.ZIP_DEFLATED),
     "a bomb as record": as_member(RECORD, b"# " + b" " * 3_000_000, compress=zipfile.ZIP_DEFLATED),
     "a large record": record_as("# " + random.Random(1).randbytes(3_000_000).hex()),
     "no pdf": pdf_as(b"<html>log in</html>" * 20),
@@ -742,6 +745,17 @@ def test_a_pack_that_is_none_is_refused_whole(tmp_path: Path, good: bytes, how: 
     assert caught.value.reason == "schema"
     assert any(name in caught.value.message for name in (str(tmp_path / "p.zip"), MANIFEST))
     assert not (tmp_path / "target").exists()
+
+
+def test_a_huge_directory_is_not_read(tmp_path: Path, good: bytes) -> None:
+    path = tmp_path / "p.zip"
+    path.write_bytes(huge_directory(good))
+    tracemalloc.start()
+    with pytest.raises(doiget.DoigetError, match="schema"), doiget.open_pack(path):
+        pass
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 30_000_000
 
 
 def test_a_pack_of_a_newer_doiget_is_refused_as_such(tmp_path: Path, good: bytes) -> None:
@@ -960,6 +974,7 @@ NOTES = ["@article{x, doi={10.1/y}}", "TY  - JOUR", '{"DOI": "10.1000/q"}', "[1]
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(REFS, max_size=6), st.one_of(st.text(max_size=80), st.sampled_from(NOTES)))
+@example(["10.1000/a"], NOTES[0])
 def test_a_wanted_list_is_read_as_it_was_written(texts: list[str], title: str) -> None:
     refs = []
     for text in texts:

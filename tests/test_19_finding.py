@@ -442,21 +442,48 @@ LIBRARY = {
     ),
 }
 CITATIONS = {
-    "[12] Vaswani A, Shazeer N, Parmar N, et al. Atten-\ntion is all you need. NeurIPS 2017; 30:5998-6008": "10.5555/3295222",
-    "A. Vaswani et al., \u201cAttention is all you need,\u201d in Adv. Neural Inf. Process. Syst., 2017, pp. 5998\u20136008.": "10.5555/3295222",
-    "attention is all you need vaswani 2017": "10.5555/3295222",
-    "T. Van Vu and K. Saito, Phys. Rev. Lett. 130, 200601 (2023)": "10.1103/physrevlett.130.200601",
-    "WATSON, J. D., & CRICK, F. H. C. (1953). Molecular structure of nucleic acids: A structure for deoxyribose nucleic acid. "
-    "Nature, 171(4356), 737-738.": "10.1038/171737a0",
-    "3. Rosvall M, Bergstrom CT. Maps of random walks on complex net- works reveal community structure. Proc Natl Acad Sci "
-    "U S A. 2008 Jan 29;105(4):1118-23.": "10.1073/pnas.0706851105",
-    "Hanahan D and Weinberg RA (2011) Hallmarks of cancer: the next generation. Cell 144: 646\u201374": "10.1016/j.cell.2011.02.013",
-    "Einstein, A. (1905). \u00abZur Elektrodynamik bewegter K\u00f6rper\u00bb. Annalen der Physik 322 (10): 891\u2013921": "10.1002/andp.19053221004",
-    "Chen, Tianqi, and Carlos Guestrin. XGBoost: A scalable tree boosting system. Proceedings of the 22nd acm sigkdd. 2016.": "10.1145/2939672.2939785",
-    "Page MJ, McKenzie JE, Bossuyt PM, et al. The PRISMA 2020 statement: an updated guideline for reporting systematic "
-    "reviews. BMJ. 2021;372:n71. Accessed March 3, 2022": "10.1136/bmj.n71",
-    "Rappe, A. K.; Casewit, C. J.; Colwell, K. S.; Goddard, W. A., III; Skiff, W. M. J. Am. Chem. Soc. 1992, 114, 10024": "10.1021/ja00051a040",
-    "Efron, B. Bootstrap methods: another look at the jack-\nknife. Annals of Statistics 7, 1979, p. 1": "10.1214/aos/1176344552",
+    (
+        "[12] Vaswani A, Shazeer N, Parmar N, et al. Atten-\ntion is all you need. NeurIPS 2017; 30:5998-6008"
+    ): "10.5555/3295222",
+    (
+        "A. Vaswani et al., \u201cAttention is all you need,\u201d in Adv. Neural Inf. Process. Syst., 2017, "
+        "pp. 5998\u20136008."
+    ): "10.5555/3295222",
+    ("attention is all you need vaswani 2017"): "10.5555/3295222",
+    ("\\bibitem{v17} A.~Vaswani, N.~Shazeer, \\emph{Attention is all you need}, in NIPS (2017)"): "10.5555/3295222",
+    (
+        "[7]Chen T,Guestrin C.XGBoost:A scalable tree boosting system[C]//KDD. ACM,2016:785-794."
+    ): "10.1145/2939672.2939785",
+    ("T. Van Vu and K. Saito, Phys. Rev. Lett. 130, 200601 (2023)"): "10.1103/physrevlett.130.200601",
+    (
+        "WATSON, J. D., & CRICK, F. H. C. (1953). Molecular structure of nucleic acids: A structure for "
+        "deoxyribose nucleic acid. Nature, 171(4356), 737-738."
+    ): "10.1038/171737a0",
+    (
+        "3. Rosvall M, Bergstrom CT. Maps of random walks on complex net- works reveal community structure. "
+        "Proc Natl Acad Sci U S A. 2008 Jan 29;105(4):1118-23."
+    ): "10.1073/pnas.0706851105",
+    (
+        "Hanahan D and Weinberg RA (2011) Hallmarks of cancer: the next generation. Cell 144: 646\u201374"
+    ): "10.1016/j.cell.2011.02.013",
+    (
+        "Einstein, A. (1905). \u00abZur Elektrodynamik bewegter Körper\u00bb. Annalen der Physik 322 (10): 891\u2013921"
+    ): "10.1002/andp.19053221004",
+    (
+        "Chen, Tianqi, and Carlos Guestrin. XGBoost: A scalable tree boosting system. Proceedings of the 22nd"
+        " acm sigkdd. 2016."
+    ): "10.1145/2939672.2939785",
+    (
+        "Page MJ, McKenzie JE, Bossuyt PM, et al. The PRISMA 2020 statement: an updated guideline for "
+        "reporting systematic reviews. BMJ. 2021;372:n71. Accessed March 3, 2022"
+    ): "10.1136/bmj.n71",
+    (
+        "Rappe, A. K.; Casewit, C. J.; Colwell, K. S.; Goddard, W. A., III; Skiff, W. M. J. Am. Chem. Soc. "
+        "1992, 114, 10024"
+    ): "10.1021/ja00051a040",
+    (
+        "Efron, B. Bootstrap methods: another look at the jack-\nknife. Annals of Statistics 7, 1979, p. 1"
+    ): "10.1214/aos/1176344552",
 }
 
 
@@ -518,6 +545,16 @@ def test_recorded_hits_that_are_other_works_get_no_confidence(
     world.net.route(CROSSREF, "/works", Reply(body=body, content_type="application/json"))
     (row,) = find(query)["matches"]
     assert row["confidence"] < 0.5, row
+
+
+def test_a_title_that_is_only_near_is_no_match(world: World, find: Bench) -> None:
+    for n in range(3, 8):
+        both(world, f"10.1000/{n}", title=f"The ducks of pond {n}", date=f"{2000 + n}-01-02")
+    first, *others = find("Lovelace A. The ducks of pond 5. J Ex 2005; 7:11-22")["matches"]
+    assert (first["ref"], first["confidence"]) == ("10.1000/5", 0.99)
+    assert all(row["confidence"] < 0.6 and "title" not in row["matched"] for row in others)
+    answer = find("Lovelace A. The ducks of pond 99. J Ex 2005; 7:11-22")
+    assert answer["warnings"] == ["None of these is surely the work described."]
 
 
 def test_names_that_contradict_cost_confidence(world: World, find: Bench) -> None:
@@ -595,7 +632,7 @@ def test_works_without_any_identifier_are_left_out_and_counted(world: World, fin
     world.openalex.add("10.1000/x", title="Ducks with a name")
     answer = find("ducks")
     assert refs(answer) == ["10.1000/x"]
-    assert any(text.startswith("1 work") for text in answer["warnings"])
+    assert any(text.endswith("PMID: 1.") for text in answer["warnings"])
 
 
 # ############################################################################
@@ -626,7 +663,7 @@ def test_open_access_only_is_what_openalex_confirms(world: World, find: Bench) -
     assert refs(answer) == ["10.1000/open"]
     assert answer["matches"][0]["oa_url"] == "https://journals.plos.org/open.pdf"
     assert answer["total"] == 1
-    world.net.route(OPENALEX, None, Reply(500))
+    world.net.route(OPENALEX, None, Reply(403))
     world.arxiv.add("2401.00001", title="Ducks on arXiv")
     answer = find("ducks", open_access_only=True)  # Crossref alone does not know what is open, arXiv does
     assert refs(answer) == ["arXiv:2401.00001"]
@@ -675,8 +712,26 @@ def test_an_arxiv_version_and_several_identifiers(world: World, find: Bench) -> 
 
 def test_an_identifier_that_cannot_be_looked_up_is_no_miss(world: World, find: Bench) -> None:
     for host in (CROSSREF, OPENALEX, "doi.org", "api.datacite.org"):
-        world.net.route(host, None, Reply(503))
+        world.net.route(host, None, Reply(403))
     assert find.fails("10.1000/x").code.value == "NETWORK_ERROR"
+
+
+def test_an_identifier_in_the_cache_is_known_offline(world: World, find: Bench) -> None:
+    both(world, "10.1000/x", title="A study of ducks")
+    assert refs(find("10.1000/x")) == ["10.1000/x"]
+    world.net.clear()
+    find.settings["offline"] = True
+    assert refs(find("10.1000/x")) == ["10.1000/x"]
+    for query in ("10.1000/y", "ducks", "cs.CL"):
+        assert find.fails(query).reason == "offline"
+    assert not world.net.requests()
+
+
+def test_a_text_with_an_unknown_identifier_is_no_miss_while_nobody_can_be_asked(world: World, find: Bench) -> None:
+    assert find("ducks and geese of doi:10.1000/nothing")["matches"] == []
+    for host in (CROSSREF, OPENALEX):
+        world.net.route(host, "/works", Reply(403))  # the search, not the single record
+    assert find.fails("ducks and geese of doi:10.1000/nothing").code.value == "NETWORK_ERROR"
 
 
 def test_a_category_goes_to_arxiv_alone(world: World, find: Bench) -> None:
@@ -797,7 +852,7 @@ def test_all_down_is_an_error_and_no_empty_list(world: World, find: Bench, how: 
 
 def test_arxiv_stands_in_when_both_are_down(world: World, find: Bench) -> None:
     for host in (CROSSREF, OPENALEX):
-        world.net.route(host, None, Reply(500))
+        world.net.route(host, None, Reply(403))
     assert find.fails("ducks").code.value == "NETWORK_ERROR", "arXiv has none: that does not mean there are none"
     world.arxiv.add("2401.00001", title="The ducks of arXiv")
     answer = find("the ducks")
@@ -812,7 +867,7 @@ def test_a_source_that_fails_on_the_second_page_loses_nothing(world: World, find
         world.openalex.add(f"10.1000/o{n:02}", title=f"Ducks {n}", authors=[f"A B{n}"])
     answer, rows = find("ducks", limit=20), []
     rows += refs(answer)
-    world.net.route(CROSSREF, "/works", seq(Reply(500), Reply(500), Reply(500), world.crossref.answer))
+    world.net.route(CROSSREF, "/works", seq(Reply(403), world.crossref.answer))
     answer = find("ducks", limit=20, cursor=answer["next_cursor"])
     assert answer["warnings"]
     while True:
@@ -838,7 +893,7 @@ def test_bodies_of_any_shape(world: World, find: Bench, body: str) -> None:
     reply = Reply(body=body.encode(), content_type="application/json")
     for host in (CROSSREF, OPENALEX):
         world.net.route(host, None, reply)
-    world.net.route(ARXIV, None, Reply(500))
+    world.net.route(ARXIV, None, Reply(403))
     try:
         assert find("ducks")["matches"] == []
     except doiget.DoigetError as error:
@@ -877,11 +932,8 @@ def test_the_command(run: Runner, world: World) -> None:
     ("words", "status", "reason"),
     [
         (["find", ""], 2, "bad_query"),
-        (["find", "  ", "?"], 2, "bad_query"),
         (["find", "x" * 4000], 2, "schema"),
         (["find", "ducks", "--year-from", "2021", "--year-to", "2020"], 2, "schema"),
-        (["find", "ducks", "--year-from", "0"], 2, "schema"),
-        (["find", "ducks", "--limit", "51"], 2, "schema"),
         (["find", "ducks", "--cursor", "nonsense"], 2, "bad_cursor"),
     ],
 )

@@ -90,6 +90,7 @@ FIELDS = {
     "doiget_batch_fetch": "results counts pending",
     "doiget_info": "entry",
     "doiget_expand_citation_graph": "ref nodes edges truncated warnings",
+    "doiget_search_papers": "matches total next_cursor warnings",
     "doiget_search_local": "matches total next_cursor",
     "doiget_list_recent": "entries total next_cursor",
     "doiget_paper_pdf_path": "ref path",
@@ -1106,6 +1107,17 @@ def test_half_a_character_is_answered(one_quiet: Session) -> None:
     assert one_quiet.fail("info", **{"ref": "10.1000/x", "\udc00": 1})["reason"] == "schema"
     one_quiet.write(b'{"jsonrpc": "2.0", "method": "\\ud800\n' + b"[" * 100_000 + b'"\\ud800"' + b"]" * 100_000 + b"\n")
     one_quiet.healthy()
+
+
+def test_a_request_that_is_none_is_refused_by_its_id(one_quiet: Session) -> None:
+    """Who gave it an id waits for an answer; a line without one is nobody's request."""
+    for ident, rest in (("r1", '"params": [1]'), (990_001, '"params": "x"'), ("r3", '"jsonrpc": "1.0"')):
+        one_quiet.write(f'{{"jsonrpc": "2.0", "id": {json.dumps(ident)}, "method": "tools/call", {rest}}}\n'.encode())
+        assert one_quiet.wait(ident)["error"]["code"] == -32600
+    one_quiet.write(b'{"jsonrpc": "1.0", "id": "\\ud800", "method": 5}\n{"id": null, "method": 5}\n')
+    one_quiet.write(b'{"id": 990002}\n[]\n')
+    one_quiet.healthy()
+    assert "990002" not in one_quiet.answers
 
 
 def test_requests_in_pieces_and_in_one_piece(one_quiet: Session) -> None:

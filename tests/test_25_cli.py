@@ -317,6 +317,18 @@ def test_batch_reads_lists(run: Runner, home: Home) -> None:
         assert error_of(run("batch", "-", "--json", input=empty))["code"] == "INVALID_ARGUMENT"
 
 
+def test_a_quoted_word_holds_as_many_refs_as_it_names(run: Runner, home: Home) -> None:
+    """`batch "$(cat list)"` loses none; words about one identifier are one."""
+    refs = [f"10.1000/{number}" for number in range(3)]
+    for ref in refs:
+        shelve(home, ref)
+    result = run(
+        "batch", "\n".join(refs[:2]), f"see https://doi.org/{refs[2]} or doi:{refs[2]}", "no refs here", "--jsonl"
+    )
+    assert [line["ref"] for line in result.jsonl()] == [*refs, None]
+    assert run("export", " ".join(refs), "--json").json()["count"] == 3
+
+
 def test_fetch_to_a_folder(run: Runner, world: World, home: Home) -> None:
     """`--to DIR` also copies the PDF there, from the store as well, in batches too; the folder is made."""
     paper = world.paper(DOI, pdf_url=COPY)
@@ -1048,6 +1060,13 @@ def test_many_tags_do_not_burst_an_answer(run: Runner, home: Home) -> None:
     assert "1480 more tags" in run("info", DOI, "--json").json()["entry"]["warnings"][-1]
     assert run("tag", DOI, "one more").rc == 0
     assert len(doiget.parse_toml(record.read_bytes())["tags"]) == 1501, "what is not shown is not lost"
+
+
+def test_several_exports_on_one_stdout_are_told_apart(run: Runner, home: Home) -> None:
+    shelve(home, DOI, title="Grid cells")
+    one = {form: run("export", "--format", form).out for form in ("bibtex", "csl")}
+    both = run("export", "--format", "csl,bibtex").out
+    assert both == f"==> library.bib <==\n{one['bibtex']}\n==> library.json <==\n{one['csl']}"
 
 
 def test_an_export_keeps_what_was_in_its_place(run: Runner, home: Home, tmp_path: Path) -> None:

@@ -228,6 +228,12 @@ def test_two_targets_may_not_disagree_on_pure_code() -> None:
         build_zipapp.add({"a.py": b"1"}, "a.py", b"2")
 
 
+def test_two_targets_may_disagree_on_the_form_of_metadata() -> None:
+    staged = {"a-1.dist-info/METADATA": b"1"}
+    build_zipapp.add(staged, "a-1.dist-info/METADATA", b"2")
+    assert staged == {"a-1.dist-info/METADATA": b"1"}, "the oldest Python's counts"
+
+
 def test_native_files_keep_apart(tmp_path: Path) -> None:
     info = tmp_path / "c-1.dist-info"
     info.mkdir()

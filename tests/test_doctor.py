@@ -118,6 +118,13 @@ def test_a_cache_that_cannot_be_written_is_no_fault(run: Runner, home: Home) -> 
     assert "Every run asks" in rows(result)["cache"]["detail"] or "every run asks" in rows(result)["cache"]["detail"]
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no /proc here")
+def test_a_store_where_only_the_kernel_makes_folders_is_a_fault(run: Runner) -> None:
+    """Root may write below /proc, or so the system says."""
+    result = run("doctor", "--offline", "--json", "--store", "/proc/papers")
+    assert (result.rc, rows(result)["store"]["status"]) == (10, "fault")
+
+
 def test_who_set_what(run: Runner, home: Home, net: FakeInternet) -> None:
     """Environment, config.toml, command line; every value that is no default; what is overruled; other programs'."""
     home.write_config(

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from mutations import MUTATIONS, THREATS, Mutation, node_ids
+from mutations import MUTATIONS, THREATS, Mutation, node_ids, pairs
 
 import doiget
 
@@ -26,7 +26,9 @@ def copy_with(folder: Path, *mutations: Mutation) -> Path:
     shutil.copy(GIVEN["doiget.py"], tree / "doiget.py")
     for mutation in mutations:
         path = tree / mutation.file
-        text = path.read_text("utf-8").replace(mutation.removed, mutation.instead)
+        text = path.read_text("utf-8")
+        for removed, instead in pairs(mutation):
+            text = text.replace(removed, instead)
         compile(text, path, "exec")  # or everything would fail, and nothing be shown
         path.write_text(text, "utf-8")
     return tree
@@ -42,9 +44,9 @@ def run_tests(tree: Path, tests: list[str]) -> subprocess.CompletedProcess[str]:
 def test_each_defence_stands_exactly_once_where_the_list_says() -> None:
     """Else a mutation would change nothing, or too much."""
     texts = {name: GIVEN.get(name, ROOT / name).read_text("utf-8") for name in {m.file for m in MUTATIONS}}
-    counts = {m.defence: texts[m.file].count(m.removed) for m in MUTATIONS}
-    assert {name: count for name, count in counts.items() if count != 1} == {}
-    assert len(counts) == len(MUTATIONS), "two of one name"
+    counts = {(m.defence, removed): texts[m.file].count(removed) for m in MUTATIONS for removed, _ in pairs(m)}
+    assert {place: count for place, count in counts.items() if count != 1} == {}
+    assert len({m.defence for m in MUTATIONS}) == len(MUTATIONS), "two of one name"
 
 
 def test_each_test_of_the_list_exists() -> None:

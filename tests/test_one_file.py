@@ -289,6 +289,17 @@ def test_damage_is_noticed_and_repaired(box: Box) -> None:
     assert edited.read_bytes() == data
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="tomli has compiled wheels from 3.11 on")
+def test_records_are_parsed_by_compiled_code(box: Box) -> None:
+    """An index and an export read every record: what the file unpacked and runs from is the compiled tomli."""
+    box.version()
+    (folder,) = box.folders
+    code = "import tomli, sys; sys.stdout.write(tomli._parser.__file__)"
+    done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(folder)}, capture_output=True, check=True)
+    assert done.stdout.decode().startswith(str(folder))
+    assert done.stdout.endswith((b".so", b".pyd"))
+
+
 def test_a_new_build_removes_builds_that_nobody_used_for_a_month(box: Box) -> None:
     app = box.run.home.cache / "app"
     app.mkdir(parents=True, mode=0o700)
