@@ -777,7 +777,11 @@ MAX_LINE: Final = 1000
 MAX_ABSTRACT: Final = 5000
 MAX_RAW: Final = 200_000  # characters of one field looked at; an abstract in MathML is many times its text
 _PARAGRAPH: Final = "\u2029"
-_has_to_clean: Final = re.compile(r"[^ -~]|[<&]|  |^ | $").search
+
+
+def _has_to_clean(text: str) -> bool:
+    is_plain = text.isascii() and text.isprintable() and text == text.strip()
+    return not is_plain or "<" in text or "&" in text or "  " in text
 
 
 def clean_line(value: object, cap: int = MAX_LINE) -> str | None:
