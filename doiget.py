@@ -140,7 +140,8 @@ REASONS: Final[Mapping[str, Reason]] = {
                 "Correct the named argument and call again."),
             "bad_query": ("the query cannot be understood",
                 "Use plain words of the title, the authors or the journal."),
-            "bad_cursor": ("the cursor belongs to no such call", "Use it with the same arguments, or start again without it."),
+            "bad_cursor": ("the cursor belongs to no such call",
+                "Use it with the same arguments, or start again without it."),
             "unknown_operation": ("there is no operation of that name",
                 "List the operations and use one of their names."),
         },
@@ -10785,6 +10786,7 @@ class Param(NamedTuple):
     arg: Arg
     required: bool
     keyword: bool
+    default: Any = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -10827,7 +10829,7 @@ class Op:
         for p in list(inspect.signature(self.run).parameters.values())[1:]:
             kind, arg = get_args(hints[p.name])
             if not (for_tool and arg.cli):
-                found.append(Param(p.name, kind, arg, p.default is p.empty, p.kind is p.KEYWORD_ONLY))
+                found.append(Param(p.name, kind, arg, p.default is p.empty, p.kind is p.KEYWORD_ONLY, p.default))
         if self.formats and not for_tool:
             arg = Arg("what to print", choices=("text", *self.formats))
             found.append(Param("format", str, arg, required=False, keyword=True))
@@ -12737,7 +12739,7 @@ ABOUT: Final[Mapping[str, tuple[str, ...]]] = {
         "Find papers for a topic or a pasted citation. Not for stored ones: doiget_search_local.",
         "query: topic, messy citation or identifier; cursor: next_cursor.",
         "matches (ref, confidence, matched, oa_url, in_store), next_cursor or null.",
-        "3 requests a page.", "none.", "proposals: compare before citing."),
+        "3 requests a page.", "none.", "compare what has confidence < 0.8 before citing; null: a topic."),
     "resolve_paper": (
         "Look up verified metadata of one paper by identifier. Not for the PDF: doiget_fetch_paper.",
         "ref: any identifier; refresh.", "metadata (authors, year, journal, retraction), oa_status, oa_url.",
@@ -13723,15 +13725,18 @@ def build_parser(op: Op) -> Any:
     parser = new_parser(op.name, op.explanation)
     for param in op.params():
         if not param.arg.pairs:  # they are among the words: `parse_words` parts them
-            add_argument(parser, param)
+            add_argument(parser, param._replace(default=op.cli_defaults.get(param.name, param.default)))
     return parser
 
 
 def add_argument(parser: Any, param: Param) -> None:
     """Add one parameter: positional ones as arguments, keyword-only ones as flags; values are checked later."""
     name, arg = param.name, param.arg
-    choices = f" ({', '.join(arg.choices)})" if arg.choices else ""
-    how: dict[str, Any] = {"help": arg.help + choices}
+    limits = [", ".join(arg.choices)] if arg.choices else []
+    limits += [f"at most {arg.max_length} characters"] if arg.words and arg.max_length else []
+    limits += [f"{arg.minimum:g} to {arg.maximum:g}"] if arg.minimum is not None and arg.maximum is not None else []
+    limits += [f"default {param.default:g}"] if param.kind in {int, float} and param.default else []
+    how: dict[str, Any] = {"help": arg.help + (f" ({'; '.join(limits)})" if limits else "")}
     if param.kind is bool:
         how["action"] = "store_true"
     elif param.keyword:

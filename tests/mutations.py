@@ -26,6 +26,14 @@ THREATS = {
 }
 
 
+#: Lines of defence without a row, by words of their comment, and why.
+SPARED = {
+    "as the flags do elsewhere": "for systems that lack O_NOFOLLOW",
+    "nobody else is told": "the row about the address covers it",
+    "folded words are letters and digits": "there is nothing to take away",
+    "a few letters of a list call it up": "the row about macros covers it",
+    "for grouping only": "the row about a record's own key covers it",
+}
 AND = "\n~~~\n"
 
 

@@ -211,6 +211,18 @@ def test_an_identifier_alone_needs_no_search() -> None:
     assert question.words == "a study of ducks"
 
 
+def test_a_doi_that_a_pdf_spaced_out() -> None:
+    for query, doi in {
+        "doi: 10. 1371 / journal. fresh. 0000043": "10.1371/journal.fresh.0000043",
+        "10. 1371 / journal. fresh. 0000043": "10.1371/journal.fresh.0000043",
+        "Doe J. Ducks. 2011. DOI: 10. 1016/ j. cell. 2011. 02. 013. Elsevier": "10.1016/j.cell.2011.02.013",
+        "doi 10 .1038 / nphys1170": "10.1038/nphys1170",
+        "Ducks. doi: 10.1371/journal.pone.0000043. 12 pages": "10.1371/journal.pone.0000043",
+    }.items():
+        assert [str(ref) for ref in doiget.parse_question(query).refs] == [doi]
+    assert not doiget.parse_question("ducks of pond 10. 1371 / 2000 of them were male").refs
+
+
 @pytest.mark.parametrize("query", ["", "   ", "\u200b\n", "???", "\U0001f600\U0001f600", '"" - ()', "\x00", "<p></p>"])
 def test_a_query_that_says_nothing(query: str) -> None:
     with pytest.raises(doiget.DoigetError) as caught:
@@ -525,7 +537,9 @@ def test_a_famous_title_is_not_taken_for_the_first_hit(world: World, find: Bench
     both(world, "10.1000/true", title="Attention Is All You Need", authors=["Ashish Vaswani"], date="2017-06-12")
     row = find("attention is all you need")["matches"][0]
     assert (row["ref"], row["matched"]) == ("10.1000/true", ["title"])
-    assert 0.6 < row["confidence"] < 0.8, "a title alone is no proof"
+    assert row["confidence"] == 0.87, "the whole title, and of no other work"
+    both(world, "10.1000/same", title="Attention is all you need", authors=["Jane Doe"], date="2021-01-02")
+    assert {row["confidence"] for row in find("attention is all you need")["matches"]} == {None}, "which of the two?"
     row = find("Vaswani A, et al. Attention is all you need. 2017")["matches"][0]
     assert (row["ref"], row["matched"]) == ("10.1000/true", ["title", "authors", "year"])
     assert row["confidence"] > 0.9
@@ -696,10 +710,59 @@ def test_an_identifier_is_looked_up_and_comes_first(world: World, find: Bench) -
 def test_an_identifier_beside_the_description_of_another_work(world: World, find: Bench) -> None:
     both(world, "10.1000/x", title="A study of ducks")
     both(world, "10.1000/y", title="On the weaving of algebraic patterns", authors=["Grace Hopper"], date="1950-02-03")
-    rows = find("Hopper G. On the weaving of algebraic patterns. J Ex 1950; 7:11. doi:10.1000/x")["matches"]
-    assert [row["ref"] for row in rows] == ["10.1000/x", "10.1000/y"]
-    assert rows[0]["confidence"] == 0.5
-    assert rows[1]["confidence"] > 0.9
+    for query in (
+        "Hopper G. On the weaving of algebraic patterns. J Ex 1950; 7:11. doi:10.1000/x",
+        "On the weaving of algebraic patterns doi:10.1000/x",
+        "Hopper et al. On the weaving of algebraic patterns. 1950. https://doi.org/10.1000/x",
+    ):
+        answer = find(query)
+        assert refs(answer) == ["10.1000/y", "10.1000/x"], query
+        assert [row["confidence"] > 0.8 for row in answer["matches"]] == [True, False]
+        assert answer["matches"][1]["confidence"] == 0.5
+        (warning,) = answer["warnings"]
+        assert warning.startswith("The identifier 10.1000/x belongs to 'A study of ducks';")
+        assert warning.endswith("point to 10.1000/y.")
+    answer = find("Noether E. Invariants of variation problems. Gött Nachr 1918; 235:57. doi:10.1000/x")
+    assert (refs(answer)[0], answer["matches"][0]["confidence"]) == ("10.1000/x", 0.5)
+    assert "describes another work" in answer["warnings"][0]
+
+
+def test_prose_beside_an_identifier_contradicts_nothing(world: World, find: Bench) -> None:
+    both(world, "10.1000/x", title="A study of ducks", authors=["Ada Lovelace"], date="2020-02-03")
+    for n in range(30):
+        both(world, f"10.1000/{n}", title=f"A survey {n} of moths in winter", authors=["Jane Doe"])
+    for query in (
+        "as shown by Lovelace et al. (https://doi.org/10.1000/x), winter feeding of ponds",
+        "Winter feeding matters in all ponds (Lovelace et al., 2020, doi:10.1000/x).",
+        "Winter feeding matters in all ponds, see Lovelace A., 2020; doi:10.1000/x",
+    ):
+        answer = find(query)
+        assert (refs(answer), answer["warnings"]) == (["10.1000/x"], []), query
+        assert (answer["matches"][0]["confidence"], answer["total"], answer["next_cursor"]) == (1.0, 1, None)
+    assert len(world.net.requests(CROSSREF, "/works")) == 3, "what is found needs no second page"
+    answer = find("see 10.1000/x for ponds in winter")
+    assert (answer["matches"][0]["ref"], answer["matches"][0]["confidence"]) == ("10.1000/x", 1.0)
+
+
+def test_identifiers_come_on_whatever_page(world: World, find: Bench) -> None:
+    for n in range(5):
+        both(world, f"10.1000/{n}", title=f"Ducks {n}")
+    pages = find.pages(" ".join(f"10.1000/{n}" for n in range(5)), limit=2)
+    assert sorted(row["ref"] for page in pages for row in page) == [f"10.1000/{n}" for n in range(5)]
+
+
+def test_who_knows_an_identifier_and_whether_it_is_open(world: World, find: Bench) -> None:
+    both(world, "10.1000/x", Location("https://journals.plos.org/open.pdf"), title="A study of ducks")
+    world.crossref.add("10.1000/closed", title="A study of geese", date="2020-02-03")
+    world.datacite_work("10.5061/dryad.1", title="Data of ducks")
+    row = find("10.1000/x", open_access_only=True)["matches"][0]
+    assert (row["sources"], row["oa_url"]) == (["crossref", "openalex"], "https://journals.plos.org/open.pdf")
+    assert find("10.5061/dryad.1")["matches"][0]["sources"] == ["datacite"]
+    for how in ({"year_from": 2021}, {"year_to": 2019}, {"open_access_only": True}):
+        answer = find("10.1000/closed", **how)
+        assert answer["matches"] == []
+        note = "The filters leave out what was named: 10.1000/closed (2020, no open copy known)."
+        assert answer["warnings"] == [note]
 
 
 def test_an_arxiv_version_and_several_identifiers(world: World, find: Bench) -> None:
@@ -743,6 +806,7 @@ def test_a_category_goes_to_arxiv_alone(world: World, find: Bench) -> None:
     assert world.net.hosts() == {ARXIV}
     assert all("cat:cs.CL" in request.query["search_query"] for request in world.net.requests())
     assert all(row["oa_url"] for page in pages for row in page)
+    assert find("math.XX")["warnings"] == ["arXiv lists nothing under 'math.XX': check the category and the years."]
 
 
 # ############################################################################
@@ -925,6 +989,7 @@ def test_the_command(run: Runner, world: World) -> None:
     world.net.clear()
     offline = run("find", "ducks", "--offline", "--json")
     assert (offline.rc, offline.json()["error"]["reason"]) == (6, "offline")
+    assert "`doiget search`" in offline.json()["error"]["hint"]
     assert not world.net.connects()
 
 
@@ -943,6 +1008,29 @@ def test_bad_input_is_named_and_nobody_is_asked(
     done = run(*words, "--json")
     assert (done.rc, done.json()["error"]["reason"]) == (status, reason), done
     assert not world.net.connects()
+
+
+def test_a_topic_has_no_confidence_but_a_title_has(run: Runner, world: World) -> None:
+    for n in range(1, 16):
+        both(world, f"10.1000/{n}", title=f"Graph neural networks for molecules: study {n}", authors=[f"A B{n * 'c'}"])
+    for page in (("--limit", "7"), ("--limit", "14")):
+        first = run("find", "graph", "neural", "networks", "for", "molecules", *page, "--json").json()
+        more = run("find", "graph neural networks for molecules", "--cursor", first["next_cursor"], "--json").json()
+        assert {row["confidence"] for row in first["matches"] + more["matches"]} == {None}
+    lines = run("find", "Graph neural networks for molecules: study 3").out.splitlines()
+    assert lines[0] == "10.1000/3\tGraph neural networks for molecules: study 3 [0.87]"
+    assert not [line for line in lines[2:] if "[" in line]
+
+
+def test_a_doi_of_another_paper_on_the_command_line(run: Runner, world: World) -> None:
+    for n in range(11, 15):
+        both(world, f"10.1000/{n}", title=f"Microbes and carbon: study {n}", authors=["Given Doe"], date=f"20{n}-01-02")
+    done = run("find", "Doe G. Microbes and carbon: study 13. J Examples 2013. doi:10.1000/14")
+    assert done.out.startswith("10.1000/13\tMicrobes and carbon: study 13 [0.99]")
+    assert "10.1000/14 belongs to 'Microbes and carbon: study 14'; title and authors point to 10.1000/13." in done.err
+    left = run("find", "10.1000/13", "--year-from", "2021")
+    assert left.out == "Nothing found.\n"
+    assert "10.1000/13 (2013, no open copy known)" in left.err
 
 
 def test_hostile_queries_on_the_command_line(run: Runner, world: World) -> None:
@@ -979,7 +1067,9 @@ def test_the_tool_over_mcp(serve: Callable[..., Any], world: World) -> None:  # 
     assert len({row["ref"] for row in first["matches"] + second["matches"]}) == 12
     assert second["next_cursor"] is None
     assert session.fail("search_papers", query="geese", cursor=first["next_cursor"])["reason"] == "bad_cursor"
-    assert session.fail("search_papers", query=" ")["code"] == "INVALID_ARGUMENT"
+    empty = session.fail("search_papers", query=" !!!")
+    assert (empty["code"], empty["reason"]) == ("INVALID_ARGUMENT", "bad_query")
+    assert empty["message"] == "The argument 'query' holds no words and no identifier."
     assert "year_from" in session.fail("search_papers", query="x", year_from="soon")["message"]
     assert len(world.net.requests(OPENALEX)) <= 4
 

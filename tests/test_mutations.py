@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -10,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from mutations import MUTATIONS, THREATS, Mutation, node_ids, pairs
+from mutations import MUTATIONS, SPARED, THREATS, Mutation, node_ids, pairs
 
 import doiget
 
@@ -61,6 +62,20 @@ def test_each_claim_is_tried() -> None:
     claims = re.findall(r"^\| (?!threat|---)(.+?) \|", page, re.MULTILINE)
     assert [sum(words in claim for words in THREATS.values()) for claim in claims] == [1] * len(claims)
     assert {m.threat for m in MUTATIONS} == set(THREATS)
+
+
+@pytest.mark.parametrize("name", ["doiget.py", "launcher.py"])
+def test_each_line_of_defence_is_tried(name: str) -> None:
+    """Something near each `# SECURITY:`, or in the same function, is taken away by a row."""
+    text = GIVEN.get(name, ROOT / name).read_text("utf-8")
+    tried = {text.count("\n", 0, text.index(gone)) + 1 for m in MUTATIONS if m.file == name for gone, _ in pairs(m)}
+    blocks = [(n.lineno, n.end_lineno or 0) for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef)]
+    left = []
+    for number, line in enumerate(text.splitlines(), 1):
+        around = [(number - 3, number + 7), *(block for block in blocks if block[0] <= number <= block[1])]
+        if "SECURITY:" in line and not any(start <= place <= end for place in tried for start, end in around):
+            left.append(line.strip())
+    assert [line for line in left if not any(words in line for words in SPARED)] == []
 
 
 @pytest.mark.long

@@ -295,7 +295,8 @@ def test_records_are_parsed_by_compiled_code(box: Box) -> None:
     box.version()
     (folder,) = box.folders
     code = "import tomli, sys; sys.stdout.write(tomli._parser.__file__)"
-    done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": str(folder)}, capture_output=True, check=True)
+    env = {"PYTHONPATH": str(folder)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True)
     assert done.stdout.decode().startswith(str(folder))
     assert done.stdout.endswith((b".so", b".pyd"))
 
