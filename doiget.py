@@ -1467,7 +1467,9 @@ def parse_setting(setting: Setting, value: object, origin: str = "") -> Any:
     else:
         wanted = f"of the right form: {setting.help}"
     if found is None:
-        raise DoigetError("schema", f"The setting {setting.key} must be {wanted}{origin and f' (set by {origin})'}.")
+        mend = f"`doiget config set {setting.key} VALUE`" if origin == "config.toml" else f"Correct or unset {origin}"
+        message = f"The setting {setting.key} must be {wanted}{origin and f' (set by {origin})'}."
+        raise DoigetError("schema", message, hint=f"{mend}." if origin else "")
     return found
 
 
@@ -3242,7 +3244,7 @@ class Client:
             raise DoigetError("budget_spent", f"The free budget of {api.host} is used up.", retry_after_s=wait)
         is_keyed = any(name in asked.headers for name in KEY_HEADERS) or b"api_key=" in asked.url.query
         if status == 401 or (status == 403 and is_keyed):
-            raise DoigetError("unauthorized", f"{api.host} rejected the key.")
+            raise DoigetError("unauthorized", f"{api.host} {'rejected the' if is_keyed else 'wants a'} key.")
         if status == 403:
             self.blocked[api.host] = self.pacer.clock() + BLOCKED_S
         if status in {400, 403} and b"<html" in body[:65536].lower() and not is_wall(body):
@@ -3802,8 +3804,8 @@ _WITHDRAWN: Final = (
 )
 
 
-def parse_arxiv_feed(body: bytes) -> list[Work]:
-    """Read arXiv's Atom feed of any year (apis.md §3); unknown ids are simply not in it.
+def parse_arxiv_feed(body: bytes) -> list[Work | None]:
+    """Read arXiv's Atom feed of any year (apis.md §3): None for an entry without id; unknown ids are not in it.
 
     Raises INVALID_REF (not_an_identifier) where arXiv rejects an id, RATE_LIMITED (source_limit) for its
     plain text about the rate, NETWORK_ERROR (bad_body, intercepted, upstream_error) otherwise.
@@ -3813,7 +3815,7 @@ def parse_arxiv_feed(body: bytes) -> list[Work]:
     feed = parse_xml(body)
     if feed.tag.rpartition("}")[2] != "feed":
         raise DoigetError("bad_body", "The body is no Atom feed.")
-    return [work for work in map(_parse_arxiv_entry, feed.findall("{*}entry")) if work]
+    return [_parse_arxiv_entry(entry) for entry in feed.findall("{*}entry")]
 
 
 def _parse_arxiv_entry(entry: Element) -> Work | None:
@@ -4277,13 +4279,13 @@ def _slices_by_length(dois: Sequence[str]) -> list[list[str]]:
     return [batch for batch in batches if batch]
 
 
-async def arxiv_feed(client: Client, params: Mapping[str, object], **how: Any) -> Found | None:
-    """Ask arXiv for a feed of works; None for a status that means a rejection."""
+async def arxiv_feed(client: Client, params: Mapping[str, object], **how: Any) -> dict[str, Any]:
+    """Ask arXiv for a feed: `works` and the `total`; an empty dict for a status that means a rejection."""
     reply = await ask_source(client, "arxiv", "/api/query", params, **how)
     if reply is None:
-        return None
-    works, total = parse_arxiv_feed(reply.body), re.search(rb"totalResults[^>]*>\s*(\d+)", reply.body)
-    return Found(works, int(total[1]) if total else len(works))
+        return {}
+    works, total = parse_arxiv_feed(reply.body), re.search(rb"totalResults[^>]*>\s*(\d{1,12})\b", reply.body)
+    return {"works": works, "total": int(total[1]) if total else len(works)}
 
 
 async def arxiv_works(client: Client, refs: Sequence[Ref]) -> dict[str, Parsed]:
@@ -4294,7 +4296,9 @@ async def arxiv_works(client: Client, refs: Sequence[Ref]) -> dict[str, Parsed]:
 
     async def ask(batch: Sequence[Ref]) -> Found | None:
         ids = ",".join(str(ref).removeprefix("arXiv:") for ref in batch)
-        return await arxiv_feed(client, {"id_list": ids, "max_results": len(batch)}, patient=False, missing=REJECTED)
+        params = {"id_list": ids, "max_results": len(batch)}
+        feed = await arxiv_feed(client, params, patient=False, missing=REJECTED)
+        return Found(list(filter(None, feed["works"])), feed["total"]) if feed else None
 
     found: dict[str, Parsed] = {}
     for batch in slices(refs, ID_BATCH):  # one after the other: arXiv allows one connection
@@ -9216,6 +9220,7 @@ def _is_wanted(store: Store, key: str, old: Entry | None, file: StoredFile) -> b
 # asked for is an error, never an empty list; a cursor goes on exactly behind the last item shown, or is refused.
 
 DEFAULT_ROWS: Final = 20
+MAX_ROWS: Final = 100
 Item = Parsed | dict[str, Any]
 
 
@@ -9275,7 +9280,7 @@ def parse_semanticscholar(item: object) -> Parsed | None:
         return None
     values, arxiv = pick(raw, _S2), as_text(dig(raw, "externalIds.ArXiv"))
     values["type"] = next(
-        (_S2_TYPES[kind] for kind in as_list(dig(raw, "publicationTypes")) if kind in _S2_TYPES), None
+        filter(None, (_S2_TYPES.get(as_text(kind) or "") for kind in as_list(dig(raw, "publicationTypes")))), None
     )
     copy = {"source": "semanticscholar", **pick(dig(raw, "openAccessPdf"), table("pdf_url=url license"))}
     return _with_arxiv("Semantic Scholar", values | {"locations": copy}, arxiv)
@@ -9355,9 +9360,10 @@ def _thing(kind: str, paths: str) -> Callable[[Any], dict[str, Any] | None]:
 
     def plain(value: object) -> Any:
         if isinstance(value, list):
-            return [shown for shown in map(plain, value[:10]) if shown is not None] or None
+            parts = (plain(part) for part in value[:10] if not isinstance(part, list))
+            return [part for part in parts if part is not None] or None
         if isinstance(value, dict):
-            return plain(dig(value, "display_name|name|title|term|type"))
+            return clean_line(as_text(dig(value, "display_name|name|title|term|type")), 300)
         return value if isinstance(value, int) else clean_line(value, 300)
 
     def read(item: object) -> dict[str, Any] | None:
@@ -9384,33 +9390,32 @@ class Dialect(NamedTuple):
     parse: Callable[[Any], Item | None]
     costs: str
     pager: str = "offset"  # offset, next, page, mark; whole: a list that comes at once; one: no list
-    most: int = 100  # items a request
     deepest: int = 10_000  # items a list shows
 
 
 _DEEP: Final = 10**9
 DIALECTS: Final[Mapping[str, Dialect]] = {
     "crossref": Dialect("Crossref", "", ",", "offset", "rows", *LISTS["crossref"],
-        "free; lists at 1 request/s, 3/s with DOIGET_EMAIL", most=500),
+        "free; lists at 1 request/s, 3/s with DOIGET_EMAIL"),
     "openalex": Dialect("OpenAlex", "", ",", "page", "per-page", *LISTS["openalex"],
         "a search $0.001, a list $0.0001 of $0.10 a day, $1 with DOIGET_KEY_OPENALEX", "page"),
     "datacite": Dialect("DataCite", "", " AND ", "page[number]", "page[size]", *LISTS["datacite"],
-        "free; 500 requests in 5 min, 1,000 with DOIGET_EMAIL", "page", most=500),
-    "arxiv": Dialect("arXiv", "/api/query", " AND ", "start", "max_results", "works", "total", lambda work: (work, []),
-        "free; one request in 3 s", most=500, deepest=30_000),
+        "free; 500 requests in 5 min, 1,000 with DOIGET_EMAIL", "page"),
+    "arxiv": Dialect("arXiv", "/api/query", " AND ", "start", "max_results", "works", "total",
+        lambda work: work and (work, []), "free; one request in 3 s", deepest=30_000),
     "europepmc": Dialect("Europe PMC", "/europepmc/webservices/rest", " AND ", "cursorMark", "pageSize",
-        *LISTS["europepmc"], "free; 3 requests/s", "mark", most=500, deepest=_DEEP),
+        *LISTS["europepmc"], "free; 3 requests/s", "mark", deepest=_DEEP),
     "semanticscholar": Dialect("Semantic Scholar", "/graph/v1/paper", " ", "offset", "limit", "data", "total",
         parse_semanticscholar, "free; one pool for everybody without DOIGET_KEY_SEMANTICSCHOLAR, often RATE_LIMITED",
         "next"),
     "opencitations": Dialect("OpenCitations", "/index/v2", "", "", "", "", "", lambda ref: (_work_of(ref), []),
-        "free; 180 requests/min", "whole", most=500, deepest=_DEEP),
+        "free; 180 requests/min", "whole", deepest=_DEEP),
     "inspire": Dialect("INSPIRE", "/api", " and ", "page", "size", "hits.hits", "hits.total", parse_inspire,
-        "free; 15 requests in 5 s", "page", most=250),
+        "free; 15 requests in 5 s", "page"),
     "doaj": Dialect("DOAJ", "/api/v4/search", " AND ", "page", "pageSize", "results", "total", parse_doaj,
         "free; 2 requests/s", "page", deepest=1000),
-    "biorxiv": Dialect("bioRxiv and medRxiv", "/details", "", "", "", "collection", "", parse_biorxiv,
-        "free; 1 request/s", "whole"),
+    "biorxiv": Dialect("bioRxiv/medRxiv", "/details", "", "", "", "collection", "", parse_biorxiv,
+        "1 more for a preprint of medRxiv unless server says so; free; 1 request/s", "whole"),
 }  # fmt: skip
 #: How each source names a work, by the kind of identifier (nothing: by its DOI); other kinds it is not asked about.
 REF_FORMS: Final[Mapping[str, Mapping[RefKind, str]]] = {
@@ -9422,7 +9427,8 @@ REF_FORMS: Final[Mapping[str, Mapping[RefKind, str]]] = {
         "semanticscholar": "doi=DOI:{}|arxiv=ARXIV:{}|pmid=PMID:{}", "inspire": "doi=doi/{}|arxiv=arxiv/{}",
     }.items()
 }  # fmt: skip
-_KIND_NAMES: Final = {"doi": "DOI", "arxiv": "arXiv id", "pmid": "PMID", "pmcid": "PMCID"}
+_KIND_NAMES: Final = {"doi": "a DOI", "arxiv": "an arXiv id", "pmid": "a PMID", "pmcid": "a PMCID",
+    "shortdoi": "a shortDOI"}  # fmt: skip
 #: How a source is asked for its own id of a work, which its lists go by: path, parameters, where the answer is, the id.
 OWN_IDS: Final[Mapping[str, tuple[str, Mapping[str, str], str, str]]] = {
     "openalex": ("/works/{ref}", {"select": "id"}, "", "id"),
@@ -9442,32 +9448,45 @@ def _work_of(ref: str) -> Work:
 
 
 class Field(NamedTuple):
-    """One parameter of the catalogue: its type, help for people and models, and its limits in JSON Schema's words."""
+    """One parameter of the catalogue: its type, help, its limits in JSON Schema's words.
+
+    Help of what has a pattern is worded so that "must be" may stand before it; `finder` is where such an id is found.
+    """
 
     kind: type
     help: str
     limits: Mapping[str, Any] = {}
+    finder: str = ""
 
 
 _YEARS: Final = {"minimum": YEARS[0], "maximum": YEARS[-1]}
 FIELDS: Final[Mapping[str, Field]] = {
     "query": Field(str, "words to search for; the source's own search syntax works too", {"maxLength": 500}),
-    "ref": Field(str, "the work, by its", {"maxLength": 1024}),
+    "ref": Field(str, "an identifier of the work that the source knows", {"maxLength": 1024}),
     "year_from": Field(int, "published in this year or later", _YEARS),
     "year_to": Field(int, "published in this year or earlier", _YEARS),
     "open_access_only": Field(bool, "only works with a free copy"),
     "author": Field(str, "words that the authors' names must hold", {"maxLength": 200}),
-    "author_id": Field(str, "OpenAlex id of an author (A5023888391), or an ORCID",
-        {"pattern": r"A\d{4,12}|(?:\d{4}-){3}\d{3}[\dX]"}),
-    "type": Field(str, "type of work in the source's own words, such as journal-article or dataset",
+    "author_id": Field(str, "an author's OpenAlex id (A5023888391) or ORCID",
+        {"pattern": r"A\d{4,12}|(?:\d{4}-){3}\d{3}[\dX]"}, "openalex search authors"),
+    "type": Field(str, "a type of work in the source's own words",
         {"pattern": r"[a-z][a-z-]{2,40}"}),
-    "issn": Field(str, "ISSN of the journal", {"pattern": r"\d{4}-\d{3}[\dX]"}),
-    "funder": Field(str, "id in the Funder Registry, such as 100000001", {"pattern": r"\d{3,15}"}),
-    "category": Field(str, "arXiv category, such as cs.CL or hep-th",
+    "issn": Field(str, "the ISSN of a journal, such as 1745-2473", {"pattern": r"\d{4}-\d{3}[\dX]"},
+        "crossref search journals"),
+    "funder": Field(str, "a funder's id in the Funder Registry, such as 100000001", {"pattern": r"\d{3,15}"},
+        "crossref search funders"),
+    "category": Field(str, "an arXiv category, such as cs.CL or hep-th",
         {"pattern": r"[a-z-]{2,10}(?:\.[A-Za-z-]{2,10})?"}),
     "server": Field(str, "where the preprint is", {"enum": ["biorxiv", "medrxiv"]}),
-    "limit": Field(int, "at most so many items a page", {"minimum": 1}),
+    "limit": Field(int, "at most so many items a page", {"minimum": 1, "maximum": MAX_ROWS}),
 }  # fmt: skip
+
+
+_TYPE_NAMES: Final = {
+    "crossref": "journal-article",
+    "openalex": "article or preprint",
+    "datacite": "dataset or software",
+}
 
 
 class CatalogueRow(NamedTuple):
@@ -9495,12 +9514,14 @@ class CatalogueRow(NamedTuple):
     def fields(self) -> dict[str, tuple[Field, bool]]:
         """Return its parameters by name, each with whether it is required."""
         names = {name.rstrip("?"): not name.endswith("?") for name in self.params.split()}
-        kinds = [_KIND_NAMES[kind.value] for kind in REF_FORMS.get(self.source, {})]
-        known = {
-            **FIELDS,
-            "ref": FIELDS["ref"]._replace(help=f"{FIELDS['ref'].help} {' or '.join(kinds)}"),
-            "limit": FIELDS["limit"]._replace(limits={"minimum": 1, "maximum": self.dialect.most}),
-        }
+        kinds = " or ".join(_KIND_NAMES[kind.value] for kind in REF_FORMS.get(self.source, {}))
+        ref = FIELDS["ref"]._replace(
+            help=f"{kinds} of a preprint at bioRxiv or medRxiv" if self.source == "biorxiv" else kinds
+        )
+        kind = FIELDS["type"]._replace(
+            help=f"a type of work in the source's own words, such as {_TYPE_NAMES.get(self.source)}"
+        )
+        known = {**FIELDS, "ref": ref, "type": kind}
         return {name: (known[name], required) for name, required in names.items()}
 
     def paging(self) -> str:
@@ -9508,8 +9529,7 @@ class CatalogueRow(NamedTuple):
         how = self.dialect
         if how.pager == "one":
             return "One item, no pages."
-        most = f"{how.most}, over MCP 100" if how.most > 100 else str(how.most)
-        size = f"Up to limit items a page (at most {most}; {DEFAULT_ROWS} unless asked)"
+        size = f"Up to limit items a page (at most {MAX_ROWS}; {DEFAULT_ROWS} unless asked)"
         end = f"after the first {how.deepest} items" if how.deepest < _DEEP and how.pager != "whole" else "at the end"
         return (
             f"{size}; next_cursor, with the same params, goes on behind the last item shown; "
@@ -9531,9 +9551,8 @@ def check_params(row: CatalogueRow, given: Mapping[str, object]) -> dict[str, An
     values = {name: _check(row, name, known[name][0], value) for name, value in given.items() if value is not None}
     missing = [name for name, (_, required) in known.items() if required and name not in values]
     if missing:
-        raise DoigetError(
-            "schema", f"The parameter {missing[0]!r} is missing.", hint=f"It is {known[missing[0]][0].help}."
-        )
+        hint = f"Give it by its name: {missing[0]} ({known[missing[0]][0].help})."
+        raise DoigetError("schema", f"The parameter {missing[0]!r} is missing.", hint=hint)
     if int(values.get("year_from", 0)) > int(values.get("year_to", _DEEP)):
         raise DoigetError("schema", "The parameter 'year_from' is later than 'year_to'.")
     return {name: value for name, value in values.items() if value is not False}
@@ -9549,16 +9568,26 @@ def _check(row: CatalogueRow, name: str, about: Field, value: object) -> str | i
         if number is None or not low <= number <= high:
             raise DoigetError("schema", f"The parameter {name!r} must be a whole number from {low} to {high}.")
         return number
-    text = clean_line(str(value), MAX_RAW) if isinstance(value, str | int) and not isinstance(value, bool) else None
+    return _check_word(row, name, about, value)
+
+
+def _check_word(row: CatalogueRow, name: str, about: Field, value: object) -> str:
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise DoigetError("schema", f"The parameter {name!r} must be one text.")
+    text = clean_line(str(value), MAX_RAW)
     if text is None:
-        raise DoigetError("schema", f"The parameter {name!r} must be a text that says something.")
+        raise DoigetError("schema", f"The parameter {name!r} must not be empty.")
     if len(text) > about.limits.get("maxLength", math.inf):
         raise DoigetError("schema", f"The parameter {name!r} is longer than {about.limits['maxLength']} characters.")
-    text = _CANONICAL.get(name, str)(text)
-    is_good = text in about.limits.get("enum", (text,)) and re.fullmatch(about.limits.get("pattern", ".*"), text)
-    if not is_good or (name == "ref" and _ref_for(row, text) is None):
-        raise DoigetError("schema", f"The parameter {name!r} must be {row.fields()[name][0].help}.")
-    return str(_ref_for(row, text)) if name == "ref" else text
+    if name == "ref":
+        return _check_ref(row, text)
+    text, choices = _CANONICAL.get(name, str)(text), about.limits.get("enum", [])
+    if choices and text not in choices:
+        raise DoigetError("schema", f"The parameter {name!r} must be one of: {', '.join(choices)}.")
+    if not re.fullmatch(about.limits.get("pattern", ".*"), text, re.ASCII):
+        hint = f"`{about.finder}` finds it." if about.finder else ""
+        raise DoigetError("schema", f"The parameter {name!r} must be {about.help}.", hint=hint)
+    return text
 
 
 #: How a parameter that is an id is brought into the form its pattern wants.
@@ -9569,13 +9598,31 @@ _CANONICAL: Final[Mapping[str, Callable[[str], str]]] = {
 }
 
 
-def _ref_for(row: CatalogueRow, text: str) -> Ref | None:
-    """Read an identifier that the source of a row knows works by."""
-    ref = _ref(text)
+def _takes(row: CatalogueRow, ref: Ref) -> bool:
+    """Say whether the source of a row knows works by such an identifier."""
     prefixes = ("10.1101/", "10.64898/") if row.source == "biorxiv" else ("",)
-    if ref is None or ref.kind not in REF_FORMS[row.source] or not ref.id.startswith(prefixes):
-        return None
-    return ref if row.source == "arxiv" else replace(ref, version=None)
+    return ref.kind in REF_FORMS[row.source] and ref.id.startswith(prefixes)
+
+
+def _check_ref(row: CatalogueRow, text: str) -> str:
+    """Read the one identifier in a text; for one of the wrong kind, the operations that take it are named."""
+    ref, must = _ref(text), f"The parameter 'ref' must be {row.fields()['ref'][0].help}"
+    if len(find_refs(text)) > 1:
+        raise DoigetError("schema", f"{must}, and one only.", hint="Call once for each identifier.")
+    if ref is None:
+        hint = "Search for the work by its title to find its identifier: find (doiget_search_papers)."
+        raise DoigetError("schema", f"{must}.", hint=hint)
+    if not _takes(row, ref):
+        task = row.name.partition(" ")[2]
+        rows = [other for other in ROWS.values() if other.name.partition(" ")[2] == task and _takes(other, ref)]
+        rows.sort(key=lambda other: other.source != ref.kind.value)
+        others = f"use {' or '.join(f'`{other.name}`' for other in rows[:3])}, or " if rows else ""
+        hint = f"For {_KIND_NAMES[ref.kind.value]}, {others}look up the work's other identifiers: {_RESOLVE}."
+        raise DoigetError("schema", f"{must}; {ref} is not.", hint=hint)
+    return str(ref if row.source == "arxiv" else replace(ref, version=None))
+
+
+_RESOLVE: Final = "resolve (doiget_resolve_paper)"
 
 
 # ---- The rows ----
@@ -9828,12 +9875,28 @@ _BY_NAME: Final = {_folded(name): row for name, row in ROWS.items()}
 
 def find_row(name: str) -> CatalogueRow:
     """Return the row of a name, however its words are joined. Raises INVALID_ARGUMENT (unknown_operation)."""
-    row = _BY_NAME.get(_folded(name))
+    row, words = _BY_NAME.get(_folded(name)), name[:1000].split()
     if row is None:
         near = ", ".join(row.name for row in rank_rows(name[:300])[:3])
         hint = f"Did you mean: {near}?" if near else ""
+        for end in range(len(words) - 1, 0, -1):
+            if begun := _BY_NAME.get(_folded(" ".join(words[:end]))):
+                hint = f"The operation is `{begun.name}`, its parameters go by name: "
+                hint += f"write {_by_name(begun, ' '.join(words[end:]))}."
+                break
         raise DoigetError("unknown_operation", f"There is no operation {name[:80]!r}.", hint=hint)
     return row
+
+
+def _by_name(row: CatalogueRow, said: str) -> str:
+    """Word what somebody said behind the name of an operation as its parameters."""
+    try:
+        found = json.loads(said)
+    except (ValueError, RecursionError):
+        found = None
+    pairs = found if isinstance(found, dict) else {next(iter(row.fields())): said}
+    texts = (f"{name}={value}" for name, value in pairs.items())
+    return (clean_line(" ".join(f"'{text}'" if " " in text else text for text in texts), 200) or "").rstrip(".")
 
 
 #: What people say for what the rows call works.
@@ -9892,7 +9955,8 @@ class Spot(NamedTuple):
 def _digest(row: CatalogueRow, values: Mapping[str, object]) -> str:
     import hashlib
 
-    return hashlib.sha256(json.dumps([row.name, sorted(values.items())]).encode()).hexdigest()[:12]
+    known = {name: value for name, value in values.items() if name != "limit"}
+    return hashlib.sha256(json.dumps([row.name, sorted(known.items())]).encode()).hexdigest()[:12]
 
 
 def make_cursor(row: CatalogueRow, values: Mapping[str, object], spot: Spot) -> str:
@@ -9906,15 +9970,17 @@ def read_cursor(row: CatalogueRow, values: Mapping[str, object], cursor: str) ->
     """Read a cursor. Raises INVALID_ARGUMENT (bad_cursor) for one of another operation or other parameters."""
     import base64
 
+    why = "The cursor is of another call: it goes with one operation and the same params, only limit may differ."
+    bad = DoigetError("bad_cursor", why, hint="Repeat the params of the first page, or start again without a cursor.")
     try:
         digest, *place = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         spot = Spot(*place)
     except (ValueError, TypeError, RecursionError):
-        raise DoigetError("bad_cursor") from None
+        raise bad from None
     numbers = all(type(n) is int and 0 <= n < _DEEP for n in (spot.size, spot.at, spot.base))
-    texts = isinstance(spot.mark, str) and re.fullmatch(_OWN_ID, str(spot.own))
-    if digest != _digest(row, values) or not numbers or not texts or not 0 < spot.size <= row.dialect.most:
-        raise DoigetError("bad_cursor")
+    texts = isinstance(spot.mark, str) and isinstance(spot.own, str) and re.fullmatch(_OWN_ID, spot.own, re.ASCII)
+    if digest != _digest(row, values) or not numbers or not texts or not 0 < spot.size <= MAX_ROWS:
+        raise bad
     return spot
 
 
@@ -9928,15 +9994,43 @@ def arxiv_terms(query: str) -> str:
     return " AND ".join(f"all:{word}" for word in re.findall(r'"[^"]+"|[\w.-]*\w', query)) or query
 
 
-def word_request(row: CatalogueRow, values: Mapping[str, Any], own: str = "") -> tuple[str, dict[str, object]]:
-    """Word the path and the parameters of a row's request. Raises INVALID_ARGUMENT (schema)."""
+def _is_closed(query: str) -> bool:
+    """Say whether brackets and quotation marks pair up at every place, so that nothing behind them is changed."""
+    bare, depth = re.sub(r'"[^"]*"', "", query), 0
+    for mark in bare:
+        depth += (mark == "(") - (mark == ")")
+        if depth < 0:
+            return False
+    return depth == 0 and '"' not in bare and not re.search(r'\\["()]|\\$', query)
+
+
+#: What stands behind the name of an arXiv archive for all of its categories.
+_WHOLE_ARCHIVES: Final = {"math": ".*"} | dict.fromkeys(
+    ("astro-ph", "cond-mat", "cs", "econ", "eess", "nlin", "physics", "q-bio", "q-fin", "stat"), "*"
+)
+
+
+def _word_texts(row: CatalogueRow, values: Mapping[str, Any]) -> dict[str, str]:
+    """Word each parameter but the ref as its source wants it. Raises INVALID_ARGUMENT (schema)."""
     texts = {name: str(value) if value is not True else "true" for name, value in values.items()}
-    texts |= {"own": own} if own else {}
+    # SECURITY: a query cannot close the brackets around it, so the other limits hold.
+    if "({query})" in "".join(row.query.values()) and not _is_closed(texts.get("query", "")):
+        raise DoigetError("schema", "The parameter 'query' has brackets or quotation marks that do not pair up.")
     if row.source == "arxiv" and "query" in texts:
         texts["query"] = arxiv_terms(texts["query"])
+    if row.source == "doaj":  # it rejects wildcards
+        texts["query"] = re.sub(r"[*?~]", " ", texts["query"])
+    if "category" in texts:
+        texts["category"] += _WHOLE_ARCHIVES.get(texts["category"], "")
     if "author_id" in texts:
         kind = "id" if texts["author_id"].startswith("A") else "orcid"
         texts["author_id"] = f"authorships.author.{kind}:{texts['author_id']}"
+    return texts
+
+
+def word_request(row: CatalogueRow, values: Mapping[str, Any], own: str = "") -> tuple[str, dict[str, object]]:
+    """Word the path and the parameters of a row's request. Raises INVALID_ARGUMENT (schema)."""
+    texts = _word_texts(row, values) | ({"own": own} if own else {})
     # SECURITY: what stands in a path is percent-encoded, so that no value leaves its place there.
     places = {name: quote_doi(text) for name, text in texts.items()} | {"own": own}
     if "ref" in texts:
@@ -9947,9 +10041,8 @@ def word_request(row: CatalogueRow, values: Mapping[str, Any], own: str = "") ->
         places["ref"] = form.format(quote_doi(name))
         if row.source in {"opencitations", "biorxiv"}:  # these want the slash of a DOI as it is
             places["ref"] = places["ref"].replace("%2F", "/")
-        is_path, is_list = re.search(r"(?:^|/)\.{0,2}(?:/|$)", places["ref"]), "{ref}" in row.query.get("filter", "")
-        if is_path or (is_list and "," in name):
-            raise DoigetError("schema", f"The parameter 'ref' holds what {row.dialect.title} cannot be asked for.")
+        if "," in name and "{ref}" in row.query.get("filter", ""):
+            raise _not_askable(row, "ref")
     path, params = fill(row.path, places, "") or "", dict[str, object]()
     for name, template in row.query.items():
         text = fill(template, texts, row.dialect.joiner)
@@ -9957,20 +10050,39 @@ def word_request(row: CatalogueRow, values: Mapping[str, Any], own: str = "") ->
             path += quote_doi(text)
         elif text is not None:
             params[name] = text
+    if re.search(r"/\.{0,2}(?:/|$)", row.dialect.base + path):
+        raise _not_askable(row, next(name for name in values if f"{{{name}}}" in row.path + row.query.get("/", "")))
     return row.dialect.base + path, params
 
 
-async def _ask_row(client: Client, row: CatalogueRow, path: str, params: Mapping[str, object]) -> Any:
+def _not_askable(row: CatalogueRow, name: str) -> DoigetError:
+    return DoigetError("schema", f"The parameter {name!r} holds what {row.dialect.title} cannot be asked for.")
+
+
+def _unknown(row: CatalogueRow, values: Mapping[str, object], *, is_gone: bool = False) -> DoigetError:
+    """Make the error for an id that one source does not know, which is not the word of whoever registered it."""
+    name = next((name for name in ("issn", "funder") if name in values), "ref")
+    what, title, finder = f"the {name} '{values.get(name, '')}'", row.dialect.title, FIELDS[name].finder
+    if is_gone:
+        return DoigetError("deleted", f"{title} had {what} and deleted it.")
+    others = "" if row.source == "arxiv" else "; other sources may"
+    hint = f"`{finder}` finds the right one." if finder else f"Ask the registry of the identifier: {_RESOLVE}."
+    return DoigetError("not_registered", f"{values.get('server', title)} does not know {what}{others}.", hint=hint)
+
+
+async def _ask_row(
+    client: Client, row: CatalogueRow, values: Mapping[str, Any], request: tuple[str, dict[str, object]]
+) -> Any:
     """Send the request of a row; a refusal is told from a miss, and both from what could not be asked."""
+    path, params = request
     try:
         if row.source == "arxiv":
-            found = await arxiv_feed(client, params)
-            return found._asdict() if found else {}
+            return await arxiv_feed(client, params)
         return await ask_json(client, row.source, path, params)
     except DoigetError as error:
         status, title = error.extra.get("status"), row.dialect.title
         if status in GONE and "{" in row.path:
-            raise DoigetError("not_registered", f"{title} knows nothing by that id.") from None
+            raise _unknown(row, values, is_gone=status == 410) from None
         if status in {400, 413, 414, 422}:
             reason = "bad_query" if "query" in row.params else "schema"
             raise DoigetError(reason, f"{title} does not accept these parameters ({status}).") from None
@@ -9981,12 +10093,12 @@ async def _own_id(client: Client, row: CatalogueRow, values: Mapping[str, Any]) 
     """Ask a source for its own id of a work. Raises NOT_FOUND (not_registered)."""
     path, query, items, where = OWN_IDS[row.source]
     look_up = row._replace(path=path, query=query)
-    body = await _ask_row(client, look_up, *word_request(look_up, values))
+    body = await _ask_row(client, look_up, values, word_request(look_up, values))
     found = _listed(body, items, row.source)[:1] if items else [body]
     parts = [as_text(part) or "" for one in found for part in as_list(dig(one, where))]
     own = "/".join(part.rpartition("/")[2] for part in parts)
     if not own and items:
-        raise DoigetError("not_registered", f"{row.dialect.title} does not know {values['ref']}.")
+        raise _unknown(row, values)
     if not own or not re.fullmatch(_OWN_ID, own):
         raise _no_record(row.source)
     return own
@@ -9997,62 +10109,70 @@ async def call_row(
     name: str,
     params: Mapping[str, object],
     cursor: str = "",
-    *,
-    most: int = _DEEP,
     fits: Callable[[Sequence[Item]], int] = len,
 ) -> Page:
-    """Run an operation of the catalogue: one page of at most `most` items from a cursor on, cut to what `fits`.
+    """Run an operation of the catalogue: one page of at most `limit` items from a cursor on, cut to what `fits`.
 
     Raises INVALID_ARGUMENT (unknown_operation, schema, bad_cursor, bad_query), NOT_FOUND for an id the source does not
     know, and what `Client.ask` does.
     """
     row = find_row(name)
     values = check_params(row, params)
-    spot = read_cursor(row, values, cursor) if cursor else Spot(min(int(values.get("limit", DEFAULT_ROWS)), most))
+    spot = read_cursor(row, values, cursor) if cursor else Spot(int(values.get("limit", DEFAULT_ROWS)))
     if row.own and not spot.own:
         spot = spot._replace(own=await _own_id(client, row, values))
-    how, (path, query) = row.dialect, word_request(row, values, spot.own)
-    if how.pager not in {"whole", "one"}:
-        starts = {"page": spot.at // spot.size + 1, "mark": spot.mark or "*"}
-        query |= {how.size: spot.size, how.start: starts.get(how.pager, spot.at)}
-    return _read_page(row, values, spot, await _ask_row(client, row, path, query), fits)
+
+    async def ask(asked: Mapping[str, Any]) -> Page:
+        how, (path, query) = row.dialect, word_request(row, asked, spot.own)
+        if how.pager not in {"whole", "one"}:
+            starts = {"page": spot.at // spot.size + 1, "mark": spot.mark or "*"}
+            query |= {how.size: spot.size, how.start: starts.get(how.pager, spot.at)}
+        return _read_page(row, values, spot, await _ask_row(client, row, values, (path, query)), fits)
+
+    try:
+        return await ask(values)
+    except DoigetError as error:
+        if error.reason != "not_registered" or "server" not in row.fields() or "server" in values:
+            raise
+    return await ask(values | {"server": "medrxiv"})  # a preprint is at one of the two
 
 
-def _read_items(row: CatalogueRow, body: Any) -> list[Any]:
+def _read_items(row: CatalogueRow, values: Mapping[str, object], body: Any) -> list[Any]:
     """Return the raw items of an answer. Raises NETWORK_ERROR (bad_body), NOT_FOUND for a look-up without answer."""
     how = row.dialect
     if row.source == "opencitations":
         return list(parse_opencitations(body, how.items))
     if how.pager == "one" and "items" in row.how:
         return as_list(dig(body, how.items) if how.items else body)[:1]
-    parent, _, name = how.items.rpartition(".")
-    holder = dig(body, parent) if parent else body
-    # What has no list says so by leaving it out: references not deposited, searches without a hit.
-    if isinstance(holder, dict) and holder.get(name) is None and (how.pager in {"whole", "next"}):
-        return []
-    items = _listed(body, how.items, row.source)
+    # What has no list may say so by leaving it out: references not deposited or withheld, searches without a hit.
+    holder, total = as_dict(body), as_int(dig(body, how.total)) if how.total else None
+    told = {"crossref": dig(body, "message.DOI"), "semanticscholar": "data" in holder or total == 0}
+    is_empty = dig(body, how.items) is None and (told.get(row.source) if how.pager in {"whole", "next"} else total == 0)
+    items = [] if is_empty else _listed(body, how.items, row.source)
     if not items and (how.pager == "one" or row.source == "biorxiv"):
-        raise DoigetError("not_registered", f"{how.title} knows nothing by that id.")
+        raise _unknown(row, values)
     return items[:1] if how.pager == "one" else items
 
 
 def _read_page(
-    row: CatalogueRow, values: Mapping[str, object], spot: Spot, body: Any, fits: Callable[[Sequence[Item]], int]
+    row: CatalogueRow, values: Mapping[str, Any], spot: Spot, body: Any, fits: Callable[[Sequence[Item]], int]
 ) -> Page:
     """Read the items of an answer from the spot on, and say where to go on behind the last that fits."""
-    how, raw, title = row.dialect, _read_items(row, body), row.dialect.title
+    how, raw, title = row.dialect, _read_items(row, values, body), row.dialect.title
     start, total = spot.at, as_int(dig(body, how.total)) if how.total else None
     if how.pager in {"whole", "one"}:
         raw, total = raw[spot.at : spot.at + spot.size], len(raw)
     elif how.pager in {"page", "mark"}:
         start = spot.base if how.pager == "mark" else spot.at // spot.size * spot.size
-    if not raw and start + spot.size < (total or 0):
+    is_drift = start and start + spot.size >= (total or 0) and row.source in {"crossref", "semanticscholar"}
+    if not raw and start < (total or 0) and not is_drift:  # the counts of these two are estimates
         raise DoigetError("bad_body", f"{APIS[row.source].host} sent an empty page in the middle of a list.")
     read = [(start + n, how.parse(part)) for n, part in enumerate(raw) if start + n >= spot.at]
     found = [(n, item) for n, item in read if item is not None]
-    if how.pager == "one" and not found:
+    lost = len(read) - len(found)
+    if lost and not found and spot.at == start and how.parse is not parse_reference:
         raise _no_record(row.source)
-    shown = min(len(found), fits([item for _, item in found]))
+    shown = min(len(found), fits([item for _, item in found]), int(values.get("limit", MAX_ROWS)))
     items, spot = [item for _, item in found[:shown]], spot._replace(base=start)
     if shown < len(found):
         return Page(items, total, make_cursor(row, values, spot._replace(at=found[shown][0])))
@@ -10061,7 +10181,22 @@ def _read_page(
     warnings = (f"{title} shows only the first {how.deepest} items: narrow the search.",) * is_cut
     if how.pager == "next" and isinstance(body, dict) and "data" in body and body["data"] is None:
         warnings = (f"{title} withholds this list; another source may have it.",)
+    elif not raw and not spot.at:
+        warnings = _doubts(row, values)
+    if lost:
+        warnings += (f"{lost} entries of {title} say nothing that can be shown.",)
     return Page(items, total, None if after is None or is_cut else make_cursor(row, values, after), warnings)
+
+
+def _doubts(row: CatalogueRow, values: Mapping[str, object]) -> tuple[str, ...]:
+    """Say what an empty list leaves open: whether the source knows what it was asked about, or just lists nothing."""
+    names = [name for name in ("ref", "author_id", "category", "type") if name in values]
+    if not names:
+        return ()
+    if row.own or (row.dialect.pager in {"whole", "next"} and row.source != "opencitations"):
+        return (f"{row.dialect.title} lists none for this work; another source may.",)
+    known = " and ".join(f"the {name} {values[name]!r}" for name in names)
+    return (f"Nothing was found; {row.dialect.title} does not say whether it knows {known}.",)
 
 
 def _next_spot(row: CatalogueRow, spot: Spot, body: Any, length: int, total: int | None) -> Spot | None:
@@ -10094,8 +10229,8 @@ MAX_IDS: Final = 10  # identifiers in a query that are looked up
 FIND_ROWS: Final = 20  # records asked of each source, at least
 MAX_READS: Final = 3  # times that a source is asked for one page
 MAX_BOOKMARK: Final = 8000
-UNSURE: Final = 0.6
-SURE: Final = 0.65  # from here on plain words are taken for the name of a work, not for a topic
+FAR, UNSURE, SURE = 0.2, 0.6, 0.8  # below: another work; perhaps another; from here on one may act on a match
+NAMED, CLEARLY = 0.65, 0.05  # plain words that fit a work so well, and so much better than others, are its name
 #: The row of the catalogue that searches each source.
 SEARCHES: Final = {
     "openalex": "openalex search works", "crossref": "crossref search works", "arxiv": "arxiv search works"
@@ -10109,8 +10244,14 @@ _CATEGORY: Final = (
     r"|(?:cond-mat|physics)\.(?:[a-z]+-[a-z]+|optics|other|soft)|(?:astro|hep|math|nucl|quant)-(?:ph|ex|lat|th)"
     r"|cond-mat|gr-qc|q-bio|q-fin)"
 )
+_SPLIT_ARCHIVES: Final = ("astro-ph", "cond-mat", "q-bio", "q-fin")  # their papers are in categories below: astro-ph.CO
 #: What scanning and copying do to a word at the end of a line: `Atten- tion`. Not `pre- and postoperative`.
 _BROKEN_WORD: Final = r"(?<=[^\W\d_])[-\xad\u2010]\s+(?!(?:and|or|to|und|oder|et|y)\b)(?=[a-z])"
+#: A DOI as PDFs space it out, announced or alone: `doi: 10. 1371 / journal. pone. 0000043`. Only `find` guesses so.
+_SPACED_DOI: Final = (
+    r"(?i)(^|\bdoi(?:\.org)?[\s:/]*)(10(?:\s+\.\s*|\.\s+)\d{4,9}\s*/\s*"
+    r"(?:[a-z()]+\s*[./-]\s*)*[a-z]*\d[\w-]*(?:\s*[./-]\s*\d[\w-]*)*)"
+)
 _TEX: Final = r"\\[a-zA-Z]+\*?|[{}~]"
 _MASHED: Final = r"(?<=\w)([.,:;])(?=[A-Z])"  # Chen T,Guestrin C.XGBoost:A scalable system
 #: Two of these make a citation: a year, names, volume and page, a number in a list, words of where it appeared.
@@ -10134,6 +10275,7 @@ class Question:
     words: str = ""  # to search for
     title: str = ""  # those words of a citation that most likely are the title; else the same
     is_citation: bool = False
+    is_claim: bool = False  # without its identifiers it still describes a work, which may be another
     years: tuple[int, int] = (0, 0)  # 0: open
     open_only: bool = False
 
@@ -10142,13 +10284,11 @@ class Question:
         """Tell this question from others, in a cursor."""
         return "f" + _token(f"{self.text}|{self.years}|{self.open_only}")  # no cursor may look like a flag
 
-    def sources(self) -> tuple[str, ...]:
-        """Name the sources to ask: arXiv for its categories, else the two that know most."""
-        return ("arxiv",) if self.category else ("openalex", "crossref") if self.words else ()
-
     def params(self, source: str) -> dict[str, object]:
         """Word the question for a source: Crossref reads whole citations, the others want every word to occur."""
-        words = self.words if source == "crossref" else f"cat:{self.category}" if self.category else self.title
+        words = self.words if source == "crossref" else self.title
+        if self.category:
+            words = f"cat:{self.category}{'*' if self.category in _SPLIT_ARCHIVES else ''}"
         if source == "arxiv" and not self.category:
             words = " ".join([word for word in words.split() if word not in _SMALL_WORDS][:MAX_TERMS]) or words
         limits = {"year_from": self.years[0], "year_to": self.years[1]}
@@ -10164,6 +10304,7 @@ def parse_question(query: str, years: tuple[int, int] = (0, 0), *, open_only: bo
     if 0 < years[1] < years[0]:
         raise DoigetError("schema", "The argument 'year_from' is later than 'year_to'.")
     text = clean_line(re.sub(_BROKEN_WORD, "", query), MAX_QUERY) or ""
+    text = re.sub(_SPACED_DOI, lambda found: found[1] + re.sub(r"\s", "", found[2]), text)
     refs, category = tuple(find_refs(text)), re.fullmatch(_CATEGORY, text)
     if category:
         name, dot, part = category[1].partition(".")
@@ -10171,14 +10312,17 @@ def parse_question(query: str, years: tuple[int, int] = (0, 0), *, open_only: bo
         return Question(text, category=name.lower() + dot + part, years=years, open_only=open_only)
     bare = re.sub(_MASHED, r"\1 ", re.sub(_TEX, " ", re.sub(_IDS, " ", text)))
     words = _searched(bare)
-    is_citation = sum(bool(re.search(mark, f"{bare} {text}")) for mark in _CITATION_MARKS) > 1
+    is_citation, is_claim = (
+        sum(bool(re.search(mark, said)) for mark in _CITATION_MARKS) > 1
+        for said in (f"{bare} {text}", re.sub(r"\bet al\b", "", bare))  # prose names authors so, too
+    )
     if refs and sum(word.isalpha() for word in words.split()) < 3:
         words = ""
     if not words and not refs:
-        raise DoigetError("bad_query")
+        raise DoigetError("bad_query", "The argument 'query' holds no words and no identifier.")
     longest = _searched(max(re.split(_SEGMENT_END, bare), key=len))
     title = longest if is_citation and len(longest.split()) > 2 else words
-    return Question(text, refs, "", bare if words else "", words, title, is_citation, years, open_only)
+    return Question(text, refs, "", bare if words else "", words, title, is_citation, is_claim, years, open_only)
 
 
 def _searched(text: str) -> str:
@@ -10215,7 +10359,7 @@ _MANY: Final = 20  # authors; registries cut longer lists
 
 
 class Candidate(NamedTuple):
-    """A record of a work, where a source lists it; no place: it was looked up."""
+    """A record of a work, where a source lists it; no place: it was looked up there."""
 
     source: str
     place: int | None
@@ -10261,14 +10405,12 @@ class Match:
     work: Work
     keys: set[str]
     places: dict[str, int]  # where each source lists it
+    sources: list[str]  # all that know it
     is_asked: bool = False  # by its identifier
+    is_other: bool = False  # its title is not in the text
+    is_denied: bool = False  # and what is there contradicts it
     confidence: float | None = None
     matched: list[str] = field(default_factory=list)
-
-    @property
-    def score(self) -> float:
-        """Weigh the places (reciprocal rank fusion)."""
-        return sum(1 / (60 + place) for place in self.places.values())
 
 
 def unite(candidates: Iterable[Candidate]) -> list[Match]:
@@ -10284,12 +10426,16 @@ def unite(candidates: Iterable[Candidate]) -> list[Match]:
 
 def _match_of(group: Sequence[Candidate], keys: set[str]) -> Match:
     """Describe a work by its best record: the article before the preprint, the registry's before the indexes'."""
-    order = ["id", *RECORD_SOURCES]
 
     def rank(part: Candidate) -> tuple[Any, ...]:
-        names = names_of(part.work)
-        place = (order.index(part.source), part.place or 0, repr(part.work))  # no two records are equal
-        return is_preprint(part.work), names[0].startswith("arXiv:"), *place
+        order = (*RECORD_SOURCES, part.source).index(part.source)
+        return (
+            is_preprint(part.work),
+            names_of(part.work)[0].startswith("arXiv:"),
+            order,
+            part.place or 0,
+            repr(part.work),
+        )
 
     parts = sorted(group, key=rank)
     refs = [name for part in parts for name in names_of(part.work)]
@@ -10297,8 +10443,8 @@ def _match_of(group: Sequence[Candidate], keys: set[str]) -> Match:
     also = {*refs, *(name for part in parts for name in related_names(part.work))} - {ref, graph_ref(ref)}
     listed = sorted((part.place, part.source) for part in parts if part.place is not None)
     places = {source: place for place, source in reversed(listed)}
-    work = merge_works(*(part.work for part in parts))
-    return Match(ref, sorted(also), work, keys, places, is_asked=any(part.ref for part in parts))
+    work, sources = merge_works(*(part.work for part in parts)), sorted({part.source for part in parts})
+    return Match(ref, sorted(also), work, keys, places, sources, is_asked=any(part.ref for part in parts))
 
 
 # ---- How well a work fits ----
@@ -10312,6 +10458,31 @@ class Assessor:
         self.text = question.bare
         self.words, self.names = title_words(self.text), {*_name_words(self.text)}
         self.telling = {word for word in self.words if word not in _SMALL_WORDS}
+
+    def judge(self, matches: Sequence[Match], *, is_first: bool) -> list[str]:
+        """Assess works side by side; returns a warning for each identifier that is not of the work described.
+
+        Plain words name a work on the first page only: later ones do not know what else fits.
+        """
+        for match in matches:
+            self.assess(match)
+        asked = [match for match in matches if match.is_asked]
+        found = sorted((m for m in matches if m.confidence and not m.is_asked), key=lambda m: -(m.confidence or 0))
+        if not self.question.is_citation:
+            best = [match for match in found if (match.confidence or 0) >= (found[0].confidence or 0) - CLEARLY]
+            titles = {title_words(match.work.title or "") for match in best}
+            people = [_family(match.work.authors[0]) for match in best if match.work.authors]
+            is_one = len(titles) == 1 and (not people or set.intersection(*people))  # records of it may be apart
+            for match in found[len(best) if is_one and is_first else 0 :]:
+                match.confidence = None
+        other = next((m for m in found[:1] if (m.confidence or 0) >= SURE and "title" in m.matched), None)
+        signs = " and ".join(name for name in ("title", "authors") if other and name in other.matched)
+        points = f"by {signs} the text means {other.ref}" if other else "the text describes another work"
+        doubted = [m for m in asked if other or m.is_denied] if all(m.is_other for m in asked) else []
+        for match in asked:
+            match.confidence = 0.5 if match in doubted else 1.0
+        names = ((match.ref, clean_line(match.work.title, 100)) for match in doubted)
+        return [f"The identifier {ref} belongs to '{title}'; {points}." for ref, title in names]
 
     def assess(self, match: Match) -> None:
         """Fill in `matched` and `confidence`: None for the works of a topic, which names none of them."""
@@ -10327,33 +10498,34 @@ class Assessor:
         year: Agreement = str(work.year) in self.words or (found.year if found else None)
         agree = {
             "id": match.is_asked,
-            "title": title >= _SAME or self._is_all_in(work),
+            "title": title >= _SAME or (not self.question.is_citation and set() < self.telling <= said),
             "authors": authors is True,
             "year": year is True,
             "container_title": self._names_container(work.container_title),
             "pages": self._has_pages(work),
         }
         match.matched = [name for name, agrees in agree.items() if agrees]
-        sure = _confidence(title, authors, year, agree)
+        match.is_other = title < _SAME and not (found and found.title is None)
+        sure, whole = _confidence(title, authors, year, agree), self._wholeness(work)
+        is_denied = found is not None and bool(found.contradicted) and not (authors and year)
+        match.is_denied = is_denied and match.is_other and self.question.is_claim
         if match.is_asked:
-            is_other = found is not None and bool(found.contradicted) and title < _SAME
-            match.confidence = 0.5 if is_other else 1.0
-        elif self.question.is_citation or (sure >= SURE and (authors is True or self._is_title_of(work))):
+            match.confidence = 1.0
+        elif self.question.is_citation:
             match.confidence = sure
+        elif sure >= NAMED and (authors is True or whole >= _SAME):
+            match.confidence = max(sure, round(0.87 * whole, 2)) if whole > _EXACT and year is not False else sure
 
     def _compare(self, work: Work) -> Comparison | None:
         claim = claim_in(self.text, work)
-        is_alike = claim is not None and claim.title and _is_about_another(claim) == _is_about_another(work)
+        is_alike = claim and claim.title and _is_about_another(claim) == _is_about_another(work)
         return compare(claim, work) if claim and is_alike else None
 
-    def _is_all_in(self, work: Work) -> bool:
-        """Say whether all words of a topic are in a title."""
-        return not self.question.is_citation and bool(self.telling) and self.telling <= {*title_words(work.title or "")}
-
-    def _is_title_of(self, work: Work) -> bool:
-        """Say whether the text is a title and nothing else, but for a year."""
-        bare = re.sub(_YEAR, " ", self.text)
-        return len(title_words(bare)) > 3 and (title_likeness(Work(title=bare), work) or 0.0) >= _SAME
+    def _wholeness(self, work: Work) -> float:
+        """Say how well the text is a title and nothing else, but for a year; 0 for less than two thirds of a title."""
+        texts = [text for text in {self.text, re.sub(_YEAR, " ", self.text)} if len(title_words(text)) > 3]
+        whole = [text for text in texts if 3 * len(title_words(text)) >= 2 * len(title_words(work.title or ""))]
+        return max((title_likeness(Work(title=text), work) or 0.0 for text in whole), default=0.0)
 
     def _names_container(self, container: str | None) -> bool:
         """Say whether the text names a container, in full or abbreviated: Proc. Natl. Acad. Sci., PNAS."""
@@ -10425,16 +10597,17 @@ class Search:
         self.completed: set[str | None] = set()
         self.total, self.unnamed = bookmark.total, 0
         self.notes: list[str] = []
+        self.doubts: list[str] = []
         self.matches: list[Match] = []  # what can be shown, the best first
+        self.hidden: list[Match] = []  # named, but left out by the filters
+        self.is_settled = False  # the work of a citation is found, and the rest is not it
 
     async def run(self, limit: int) -> None:
         """Read until `limit` works can be shown. Raises what the sources say if none of them could be asked."""
         import anyio
 
         ends_at = anyio.current_time() + self.ctx.time_left(self.ctx.config.timeout_s)
-        rows, tasks = max(FIND_ROWS, limit), dict[str, Callable[[], Awaitable[Any]]]()
-        if self.question.refs and not self.bookmark.shown:
-            tasks["id"] = self._look_up
+        rows, tasks = max(FIND_ROWS, limit), {"id": self._look_up} if self.question.refs else {}
         for _ in range(MAX_READS):
             tasks |= {name: _later(self._read, name, rows) for name in self._unread()}
             self.errors |= await self._ask(tasks, ends_at)
@@ -10442,15 +10615,17 @@ class Search:
                 self.errors |= await self._ask({"arxiv": _later(self._read, "arxiv", rows)}, ends_at)
             await self._complete(ends_at)
             self.matches = await anyio.to_thread.run_sync(self._sorted, abandon_on_cancel=True)
-            if len(self.matches) >= limit or not self._unread():
+            if len(self.matches) >= limit or self.is_settled or not self._unread():
                 break
             tasks = {}
         if not self.matches and (failures := self._failures()):
-            raise most_hopeful(failures)
+            hint = "Search the papers you have with `doiget search` (doiget_search_local), or run without --offline."
+            raise DoigetError("offline", hint=hint) if self.ctx.config.offline else most_hopeful(failures)
 
     def _unread(self) -> list[str]:
-        """Name the sources in play that have more, and answer."""
-        in_play = (name for name in SEARCHES if name in self.question.sources() or self.ends.get(name, 0) != 0)
+        """Name the sources in play that have more, and answer: of a category arXiv, else the two that know most."""
+        own = ("arxiv",) if self.question.category else ("openalex", "crossref") if self.question.words else ()
+        in_play = (name for name in SEARCHES if name in own or self.ends.get(name, 0) != 0)
         return [name for name in in_play if self.ends.get(name, 0) is not None and name not in self.errors]
 
     def _failures(self) -> list[DoigetError]:
@@ -10477,7 +10652,8 @@ class Search:
         refs = self.question.refs[:MAX_IDS]
         answers = await resolve_many(self.ctx.client, self.ctx.cache, refs, copies=False)
         found = [answer for answer in answers.values() if isinstance(answer, Resolved)]
-        self.candidates += [Candidate("id", None, answer.work, answer.ref) for answer in found]
+        self.candidates += [Candidate(answer.source, None, answer.work, answer.ref) for answer in found]
+        self.total = max(self.total, len(found))
         for error in (answer for answer in answers.values() if isinstance(answer, DoigetError)):
             self.notes.append(error.message)
             if error.code is not Code.NOT_FOUND:
@@ -10490,7 +10666,7 @@ class Search:
         if self.ctx.config.offline:
             raise DoigetError("offline")
         row, at, params = ROWS[SEARCHES[source]], self.ends.get(source) or 0, self.question.params(source)
-        size = next((n for n in range(rows, row.dialect.most + 1) if at % n + rows <= n), rows)
+        size = next((n for n in range(rows, MAX_ROWS + 1) if at % n + rows <= n), rows)
         values = check_params(row, params)
         page = await call_row(self.ctx.client, row.name, params, make_cursor(row, values, Spot(size, at)))
         works = [item[0] for item in page.items if isinstance(item, tuple)]
@@ -10501,14 +10677,10 @@ class Search:
             self.total = max(self.total, page.total or 0)
 
     async def _complete(self, ends_at: float) -> None:
-        """Ask OpenAlex, in one cheap request, which of the works that only Crossref lists are open."""
-        known = self.completed | {part.work.doi for part in self.candidates if part.source != "crossref"}
-        works = [
-            part.work for part in self.candidates if part.source == "crossref" and part.work.type not in _NO_PAPERS
-        ]
-        missing = [doi for doi in dict.fromkeys(work.doi for work in works) if doi and doi not in known][
-            :OPENALEX_BATCH
-        ]
+        """Ask OpenAlex, in one cheap request, which of the works that only registries list are open."""
+        known = self.completed | {part.work.doi for part in self.candidates if part.source in {"openalex", "arxiv"}}
+        dois = (part.work.doi for part in self.candidates if part.work.type not in _NO_PAPERS)
+        missing = list(dict.fromkeys(doi for doi in dois if doi and doi not in known))[:OPENALEX_BATCH]
         self.completed |= {*missing}
 
         async def ask() -> None:
@@ -10516,32 +10688,33 @@ class Search:
             found = [answer[0] for answer in answers.values() if not isinstance(answer, DoigetError)]
             self.candidates += [Candidate("openalex", None, work) for work in found]
 
-        if missing and "openalex" not in self.errors:
+        if missing and "openalex" not in self.errors and not self.ctx.config.offline:
             self.notes += say_unasked(await self._ask({"openalex": ask}, ends_at))
 
     def _sorted(self) -> list[Match]:
         """Unite what was read, leave out what may not be shown, and put the best first."""
-        assessor = Assessor(self.question)
-        matches = [match for match in unite(self.candidates) if self._may_show(match)]
-        for match in matches:
-            assessor.assess(match)
-        return sorted(matches, key=lambda m: (not m.is_asked, -(m.confidence or 0), -m.score, m.ref))
+        found = [match for match in unite(self.candidates) if match.is_asked or match.work.type not in _NO_PAPERS]
+        found = [match for match in found if not any(_token(key) in self.bookmark.shown for key in match.keys)]
+        self.doubts = Assessor(self.question).judge(found, is_first=not self.bookmark.shown)
+        self.hidden = [match for match in found if (match.confidence or 0) >= SURE and not self._passes(match)]
+        found = [match for match in found if self._passes(match)]
+        self.is_settled = self.question.is_citation and any((match.confidence or 0) >= UNSURE for match in found)
+        found = [match for match in found if (match.confidence or 0) >= FAR or not self.is_settled]
+        score = {match.ref: sum(1 / (60 + place) for place in match.places.values()) for match in found}  # rank fusion
+        return sorted(found, key=lambda m: (-(m.confidence or 0), not m.is_asked, -score[m.ref], m.ref))
 
-    def _may_show(self, match: Match) -> bool:
+    def _passes(self, match: Match) -> bool:
+        """Say whether the filters let a work through."""
         first, last = self.question.years
-        work, year = match.work, match.work.year or first
-        is_open = bool(work.locations) or "openalex" in match.places or "arxiv" in match.places
-        return (
-            (match.is_asked or (bool(match.places) and work.type not in _NO_PAPERS))
-            and first <= year <= (last or year)
-            and (is_open or not self.question.open_only)
-            and not any(_token(key) in self.bookmark.shown for key in match.keys)
-        )
+        year = match.work.year or first
+        is_open = bool(match.work.locations) or "openalex" in match.places or "arxiv" in match.places
+        is_listed = match.is_asked or bool(match.places)
+        return is_listed and first <= year <= (last or year) and (is_open or not self.question.open_only)
 
     def next_bookmark(self, shown: int) -> Bookmark | None:
         """Return where to go on behind the first works that can be shown; None at the end."""
         rest = self.matches[shown:]
-        if not rest and not self._unread():
+        if not rest and (self.is_settled or not self._unread()):
             return None
         tokens = {_token(key) for match in self.matches[:shown] for key in match.keys}
         places = {
@@ -10553,12 +10726,16 @@ class Search:
     def warnings(self) -> list[str]:
         """Say what could not be asked, and what is left out."""
         errors = {name: error for name, error in self.errors.items() if name != "id"}
-        best = max((match.confidence or 0 for match in self.matches), default=1)
+        best = max((match.confidence or 0 for match in (*self.matches, *self.hidden)), default=1)
+        works = ((m.ref, m.work.year, "open" if open_copy(m.work) else "no open copy known") for m in self.hidden)
+        category, hidden = self.question.category, ", ".join(f"{ref} ({year}, {copy})" for ref, year, copy in works)
         remarks = {
+            f"The filters leave out what was named: {hidden}.": hidden,
+            f"arXiv lists nothing under {category!r}: check the category and the years.": category and not self.total,
             "None of these is surely the work described.": self.question.is_citation and best < UNSURE,
             f"Left out for want of a DOI, arXiv id or PMID: {self.unnamed}.": self.unnamed,
         }
-        return [*self.notes, *say_unasked(errors), *(text for text, holds in remarks.items() if holds)]
+        return [*self.notes, *self.doubts, *say_unasked(errors), *(text for text, holds in remarks.items() if holds)]
 
 
 def open_copy(work: Work) -> str | None:
@@ -11689,15 +11866,16 @@ async def verify(
     references = bibliography.references
     start = place_of(cursor, len(references))
     job, rows = Verification(ctx, bibliography), list[Answer]()
-    async with ctx.place():
-        for page in slices(references[start:], VERIFY_PAGE):
-            done = await job.check(page)
-            rows += done
-            for row in done:
-                ctx.emit(row) if ctx.emit else None
-            if not math.isinf(ctx.ends):  # a host gets a page, a person the whole list
-                rows = rows[: fitting_rows(rows)]
-                break
+    with time_limit(ctx.time_left(math.inf)):
+        async with ctx.place():
+            for page in slices(references[start:], VERIFY_PAGE):
+                done = await job.check(page)
+                rows += done
+                for row in done:
+                    ctx.emit(row) if ctx.emit else None
+                if not math.isinf(ctx.ends):  # a host gets a page, a person the whole list
+                    rows = rows[: fitting_rows(rows)]
+                    break
     end = start + len(rows)
     warnings = [] if references else ["No reference was found in the text."]
     if len(parsed.references) > MAX_REFERENCES:
@@ -11854,20 +12032,22 @@ async def find(  # noqa: PLR0913 - the contract names them
     ctx: Context,
     query: Annotated[str, Arg("topic, citation or identifier", max_length=MAX_QUERY, words=True)],
     *,
-    year_from: Annotated[int, Arg("earliest")] = 0,
-    year_to: Annotated[int, Arg("latest")] = 0,
+    year_from: Annotated[int, Arg("earliest, from 1000")] = 0,
+    year_to: Annotated[int, Arg("latest, to 2100")] = 0,
     open_access_only: Annotated[bool, Arg("with a free copy")] = False,
     limit: Annotated[int, Arg("works a page", minimum=1, maximum=MAX_FOUND)] = 10,
     cursor: Annotated[str, Arg("next_cursor")] = "",
 ) -> Answer:
     """Find papers at OpenAlex and Crossref: for a topic, a pasted citation, however messy, or an arXiv category.
 
-    `confidence` says how sure it is that a work is the one described; a topic describes none (docs/FINDING.md).
+    `confidence` says how sure it is that a work is the one described: from 0.8 on take it for that, below compare
+    first. The works of a topic have none (docs/FINDING.md).
     """
     question = parse_question(query, (year_from, year_to), open_only=open_access_only)
     job = Search(ctx, question, parse_bookmark(cursor, question) if cursor else Bookmark())
-    async with ctx.place():
-        await job.run(limit)
+    with time_limit(ctx.time_left(ctx.config.timeout_s)):
+        async with ctx.place():
+            await job.run(limit)
     stored = stored_keys(ctx.store)
     rows = [found_row(match, stored) for match in job.matches[:limit]]
     rows = rows[: fitting_rows(rows)] if rows else rows
@@ -11876,7 +12056,7 @@ async def find(  # noqa: PLR0913 - the contract names them
     if next_cursor and len(next_cursor) > MAX_BOOKMARK:
         next_cursor = None
         warnings.append("No more works are listed: ask for less, for instance for some years only.")
-    total = max(job.total, len(rows))
+    total = len(job.matches) if job.is_settled and not next_cursor else max(job.total, len(rows))
     return {"ok": True, "matches": rows, "total": total, "next_cursor": next_cursor, "warnings": warnings}
 
 
@@ -11889,9 +12069,9 @@ def found_row(match: Match, stored: Container[str]) -> Answer:
         "oa_url": open_copy(work),
         "confidence": match.confidence,
         "matched": match.matched,
-        "in_store": safekey(parse_ref(graph_ref(match.ref) or match.ref)) in stored,
+        "in_store": any(safekey(parse_ref(graph_ref(ref) or ref)) in stored for ref in (match.ref, *match.also)),
         "also": match.also[:ALSO_SHOWN],
-        "sources": sorted(match.places),
+        "sources": match.sources,
         "retraction": work.retraction.status if work.retraction else None,
     }
 
@@ -11906,9 +12086,9 @@ PAGE_ARG: Final = Arg("next_cursor")
 
 def list_operations(
     _ctx: Context,
-    query: Annotated[str, Arg("aim", words=True)] = "",
+    query: Annotated[str, Arg("aim in words", words=True)] = "",
     *,
-    source: Annotated[str, Arg("only it")] = "",
+    source: Annotated[str, Arg(" ".join(DIALECTS))] = "",
     cursor: Annotated[str, PAGE_ARG] = "",
 ) -> dict[str, Any]:
     """List the operations of the catalogue: what else the scholarly APIs can do, the best fit for some words first."""
@@ -11947,28 +12127,25 @@ def describe_row(row: CatalogueRow) -> dict[str, Any]:
 async def call_operation(
     ctx: Context,
     operation: Annotated[str, OPERATION_ARG],
-    params: Annotated[dict[str, Any], Arg("by name", pairs=True)] = {},  # noqa: B006 - never changed
+    params: Annotated[dict[str, Any], Arg("as in its example", pairs=True)] = {},  # noqa: B006 - never changed
     *,
     cursor: Annotated[str, PAGE_ARG] = "",
 ) -> dict[str, Any]:
     """Run an operation of the catalogue, with its parameters as `name=value` (`ops show NAME` explains them).
 
+    For example: doiget ops call crossref search works query=soil year_from=2020 limit=5
+
     Works come with the fields of their record and a `ref` that `fetch` takes; journals, funders, authors as they are.
     """
     row, shown = find_row(operation), list[dict[str, Any]]()
-    wants_more = int(check_params(row, params).get("limit", 0)) > MAX_LIST
-    max_bytes = (
-        10**9 if wants_more and math.isinf(ctx.max_answer_bytes) else MAX_ANSWER_BYTES
-    )  # a person may ask for more
 
     def fits(items: Sequence[Item]) -> int:
         shown[:] = map(render_item, items)
-        return fitting_rows(shown, max_bytes)
+        return fitting_rows(shown)
 
     with time_limit(ctx.time_left(ctx.config.timeout_s)):
         async with ctx.place():
-            most = MAX_LIST if max_bytes == MAX_ANSWER_BYTES else 10**6
-            page = await call_row(ctx.client, row.name, params, cursor, most=most, fits=fits)
+            page = await call_row(ctx.client, row.name, params, cursor, fits)
     answer = {"ok": True, "operation": row.name, "source": row.source, "items": shown[: len(page.items)]}
     return {**answer, "total": page.total, "next_cursor": page.next_cursor, "warnings": list(page.warnings)}
 
@@ -12079,14 +12256,14 @@ def config(
     file = ctx.config.config_dir / "config.toml"
     if action == "path":
         return {"ok": True, "path": str(file)}
-    if ctx.config.error:
-        raise DoigetError("schema", ctx.config.error)
     if action == "set":
         if value == UNSAID and key in SETTING_BY_KEY:
             hint = "`doiget config set KEY VALUE`; '' unsets it."
             raise DoigetError("schema", "The new value is missing.", hint=hint)
         save_setting(ctx.config, key, value)
         return {"ok": True, "path": str(file), "key": key, "value": value or None}
+    if ctx.config.error:
+        raise DoigetError("schema", ctx.config.error, hint="`doiget config set KEY VALUE` mends a line of config.toml.")
     if key and key not in SETTING_BY_KEY:
         raise DoigetError("schema", f"There is no setting {key!r}.", hint="`doiget config get` lists them.")
     shown = [(name, show_setting(ctx.config, name)) for name in ([key] if key else SETTING_BY_KEY)]
@@ -12683,7 +12860,17 @@ def render_log(answer: Answer) -> str:
 
 def render_operations(answer: Answer) -> str:
     lines = [f"{row['name']}\n    {row['description']}" for row in answer["operations"]]
-    return "\n".join([*lines, *more_lines(answer)]) or "No operation does that."
+    none = "No operation does that; `doiget find` searches for papers, `doiget fetch` gets their PDFs."
+    return "\n".join([*lines, *more_lines(answer)]) or none
+
+
+def describe_limits(part: Mapping[str, Any]) -> str:
+    """Say in words what a JSON Schema asks of one parameter."""
+    if "enum" in part:
+        return f"one of {', '.join(part['enum'])}"
+    kind = {"string": "text", "integer": "whole number", "boolean": "true or false"}[part["type"]]
+    most = f", at most {part['maxLength']} characters" if "maxLength" in part else ""
+    return kind + most + (f" {part['minimum']}-{part['maximum']}" if "maximum" in part else "")
 
 
 def render_operation(answer: Answer) -> str:
@@ -12692,7 +12879,9 @@ def render_operation(answer: Answer) -> str:
     required, example = about["params"]["required"], about["example"]["params"]
     lines = [about["name"], f"    {about['description']}", "parameters:"]
     for name, part in about["params"]["properties"].items():
-        lines.append(f"    {name}{'' if name in required else ' (optional)'}: {part['description']}")
+        lines.append(
+            f"    {name}{'' if name in required else ' (optional)'}: {part['description']} ({describe_limits(part)})"
+        )
     words = (f"{name}={str(value).lower() if value is True else value}" for name, value in example.items())
     call = " ".join(f"'{word}'" if re.search(r"[^\w=./:-]", word) else word for word in words)
     return "\n".join([*lines, f"example: doiget ops call {about['name']} {call}", about["paging"], about["costs"]])
@@ -12739,7 +12928,7 @@ ABOUT: Final[Mapping[str, tuple[str, ...]]] = {
         "Find papers for a topic or a pasted citation. Not for stored ones: doiget_search_local.",
         "query: topic, messy citation or identifier; cursor: next_cursor.",
         "matches (ref, confidence, matched, oa_url, in_store), next_cursor or null.",
-        "3 requests a page.", "none.", "compare what has confidence < 0.8 before citing; null: a topic."),
+        "3-10 requests a page.", "none.", "compare what has confidence < 0.8 before citing; null: a topic."),
     "resolve_paper": (
         "Look up verified metadata of one paper by identifier. Not for the PDF: doiget_fetch_paper.",
         "ref: any identifier; refresh.", "metadata (authors, year, journal, retraction), oa_status, oa_url.",
@@ -12768,16 +12957,16 @@ ABOUT: Final[Mapping[str, tuple[str, ...]]] = {
         "few requests for all ids, one for each other; up to 50 s.", "none but the cache.",
         "50 a page; books and web pages often could_not_check."),
     "list_operations": (
-        "List what else APIs can do: citing works, journals. Not for running one: doiget_call_operation.",
-        "query; source; cursor: next_cursor.", "operations, total, next_cursor or null.",
-        "no network.", "none.", "20 a page."),
+        "List what else APIs do: citing works, journals. Not for calling: doiget_call_operation.",
+        "cursor.", "operations, next_cursor or null.",
+        "none.", "none.", "20 a page."),
     "get_operation": (
-        "Show parameters of one operation. Not for finding it: doiget_list_operations.",
-        "operation.", "operation (params, example, paging, costs).",
-        "no network.", "none.", "none."),
+        "Show how to call one operation. Not for finding: doiget_list_operations.",
+        "operation.", "params, example, paging, costs.",
+        "none.", "none.", "none."),
     "call_operation": (
-        "Call an operation of the catalogue. Not for PDFs: doiget_fetch_paper.",
-        "see doiget_get_operation; cursor: next_cursor.", "items, total, next_cursor or null.",
+        "Call one operation. Not for PDFs: doiget_fetch_paper.",
+        "scalar params: doiget_get_operation; cursor.", "items, next_cursor or null.",
         "1-2 requests.", "none.", "100 a page."),
     "info": (
         "Show what the store holds of one paper. Not for papers outside it: doiget_resolve_paper.",
@@ -12927,8 +13116,15 @@ def _bad_argument(param: Param, must: str) -> DoigetError:
 
 def _check_pairs(param: Param, value: Any) -> Answer:
     """Read an object of scalars; models also write it as a text."""
+
+    def once(pairs: list[tuple[str, Any]]) -> Answer:
+        names = [name for name, _ in pairs]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise _bad_argument(param, f"say {twice[0][:60]!r} only once")
+        return dict(pairs)
+
     try:
-        found = json.loads(value) if isinstance(value, str) else value
+        found = json.loads(value, object_pairs_hook=once) if isinstance(value, str) else value
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or any(isinstance(part, dict | list) for part in found.values()):
@@ -13478,8 +13674,11 @@ LIST_SUFFIXES: Final = (
 )  # fmt: skip
 
 
+STOP_SIGNALS: Final = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
 class Terminated(SystemExit):
-    """Raised by the handlers of SIGTERM and SIGHUP, so that every `finally` runs on the way out."""
+    """Raised for SIGTERM and SIGHUP, so that every `finally` runs on the way out."""
 
     code: int
 
@@ -13566,6 +13765,8 @@ def split_flags(words: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
             if not equals and (not queue or queue[0].startswith("--")):
                 raise DoigetError("schema", f"{name} needs a folder.")
             flags[name[2:]] = value if equals else queue.pop(0)
+            if not flags[name[2:]].strip():  # an unset variable of a shell
+                raise DoigetError("schema", f"{name} needs a folder; what it was given is empty.")
         elif word in GLOBAL_FLAGS:
             flags[word[2:].replace("-", "_")] = True
         else:
@@ -13593,10 +13794,10 @@ def _end(flags: Mapping[str, Any], error: BaseException) -> int:
     inner: Sequence[BaseException] = getattr(error, "exceptions", ())
     if inner:  # a task group wraps what its children raised
         return _end(flags, inner[0])
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, KeyboardInterrupt | Terminated):
         Console(flags).note("doiget: stopped; nothing half-done was left behind.")
-        return 130
-    if isinstance(error, SystemExit):  # Terminated, and argparse after --help
+        return error.code if isinstance(error, Terminated) else 130
+    if isinstance(error, SystemExit):  # argparse after --help
         return int(error.code or 0)
     if isinstance(error, BrokenPipeError):
         return _leave_stdout(141)
@@ -13623,8 +13824,7 @@ def _signals() -> Iterator[None]:
         else:
             report_before(lost)
 
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.signal(number, leave) for number in numbers}
+    before = {number: signal.signal(number, leave) for number in STOP_SIGNALS}
     report_before, sys.unraisablehook = sys.unraisablehook, report
     try:
         yield
@@ -13678,8 +13878,12 @@ def _run_words(flags: dict[str, Any], rest: list[str]) -> int:
     if own is not None:
         return own(console, flags, rest[1:])
     name = next((name for name in (" ".join(rest[:2]), rest[0]) if name in COMMANDS), "")
+    group = [name for name in COMMANDS if name.startswith(f"{rest[0]} ")]
+    if group and (rest[1:2] in (["-h"], ["--help"], ["help"]) or (len(rest) == 1 and not console.is_json)):
+        console.out("\n\n".join(build_parser(COMMANDS[name]).format_help().rstrip() for name in group))
+        return 0
     if not name:
-        shown, group = " ".join(rest[:2]), [name for name in COMMANDS if name.startswith(f"{rest[0]} ")]
+        shown = " ".join(rest[:2])
         hint = f"There are: {', '.join(group)}." if group else "`doiget --help` lists the commands."
         raise DoigetError("schema", f"There is no command {(shown if group else rest[0])[:60]!r}.", hint=hint)
     return _run_operation(console, COMMANDS[name], flags, rest[len(name.split()) :])
@@ -13724,7 +13928,9 @@ def build_parser(op: Op) -> Any:
     """Build the argument parser of one operation from its signature."""
     parser = new_parser(op.name, op.explanation)
     for param in op.params():
-        if not param.arg.pairs:  # they are among the words: `parse_words` parts them
+        if param.arg.pairs:  # they are among the words: `parse_words` parts them
+            parser.add_argument(param.name, help=param.arg.help, nargs="*", metavar="name=value")
+        else:
             add_argument(parser, param._replace(default=op.cli_defaults.get(param.name, param.default)))
     return parser
 
@@ -13784,15 +13990,35 @@ def parse_words(op: Op, words: Sequence[str]) -> dict[str, Any]:
     text = next((param.name for param in op.params() if param.arg.words), "")
     if text:  # `search grid -dna`: such a word is none of our flags
         words = [f"\0{word}" if re.match("-[^-]", word) and word != "-h" else word for word in words]
-    found = vars(build_parser(op).parse_args(words))
-    for name in (param.name for param in op.params() if param.arg.pairs):
-        pairs = [word for word in found[text] if re.match(r"\w+=", word)]
-        found[name] = dict(pair.split("=", 1) for pair in pairs)
-        found[text] = [word for word in found[text] if word not in pairs]
+    parser, pairs = build_parser(op), [param.name for param in op.params() if param.arg.pairs]
+    found = vars(parser.parse_intermixed_args(words) if pairs else parser.parse_args(words))
+    for name in pairs:
+        found[text], found[name] = part_pairs(found[text])
     if text and found[text]:
         found[text] = " ".join(found[text])
     plain = {name: value.replace("\0", "") if isinstance(value, str) else value for name, value in found.items()}
+    if not (plain.get("query") or "").strip() and plain.get("query") is not None:
+        raise DoigetError("bad_query", "The query is empty.")  # an unset variable of a shell must not mean everything
     return {name: value for name, value in plain.items() if value not in (None, False, [], {})}
+
+
+def part_pairs(words: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Part words into those that come first and the `name=value` after them. Raises INVALID_ARGUMENT (schema)."""
+    pairs: dict[str, str] = {}
+    plain: list[str] = []
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not re.fullmatch(r"\w+", name):
+            if plain and pairs:
+                last = "=".join(list(pairs.items())[-1])
+                hint = f"Quote a value that has spaces: '{last} {word}'."
+                raise DoigetError("schema", f"{word[:60]!r} belongs to no name=value.", hint=hint)
+            plain.append(word)
+        elif name in pairs:
+            raise DoigetError("schema", f"The parameter {name[:60]!r} is said twice.", hint="Say each parameter once.")
+        else:
+            pairs[name] = value
+    return plain, pairs
 
 
 def configure(flags: Mapping[str, Any], *, is_mended: bool = False) -> Config:
@@ -13820,7 +14046,45 @@ def _call(op: Op, ctx: Context, arguments: Mapping[str, Any]) -> dict[str, Any]:
             with anyio.move_on_after(1, shield=True):
                 await ctx.client.aclose()
 
-    return anyio.run(run)
+    return run_until_stopped(run)
+
+
+def run_until_stopped(run: Callable[[], Awaitable[T]]) -> T:
+    """Run a coroutine in an event loop; raises what it raises, and Terminated after SIGTERM and SIGHUP.
+
+    Inside the loop a signal cancels: an exception out of a handler would tear the loop's own work apart.
+    """
+    import anyio
+
+    outcome: list[T | Exception] = []
+    stopped_by: list[int] = []
+
+    async def watch(signals: Any, scope: Any) -> None:
+        async for number in signals:
+            stopped_by.append(number)
+            scope.cancel()
+
+    async def work() -> None:
+        receiver = nullcontext() if sys.platform == "win32" else anyio.open_signal_receiver(*STOP_SIGNALS)
+        with receiver as signals:
+            async with anyio.create_task_group() as group:
+                if signals:
+                    group.start_soon(watch, signals, group.cancel_scope)
+                try:
+                    outcome.append(await run())
+                except Exception as error:  # noqa: BLE001 - a task group would wrap it: it is raised below instead
+                    outcome.append(error)
+                group.cancel_scope.cancel()
+
+    handlers = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    anyio.run(work)
+    for number, handler in handlers.items():  # the loop takes its own away and leaves none
+        signal.signal(number, handler)
+    if stopped_by:
+        raise Terminated(128 + stopped_by[0])
+    if isinstance(outcome[0], Exception):
+        raise outcome[0]
+    return outcome[0]
 
 
 def _emitter(console: Console, op: Op) -> Callable[[dict[str, Any]], None] | None:
@@ -13892,6 +14156,8 @@ def read_words(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
             listed = parse_bibliography(load_text(word, MAX_BIBLIOGRAPHY_BYTES))
             refs += map(Listed, listed.references)
             warnings += listed.warnings
+        elif word.lower().endswith(LIST_SUFFIXES) and not find_refs(word):
+            raise DoigetError("schema", f"There is no file {word[:200]!r}, and it is no identifier.")
         else:
             refs += _quoted_refs(word)
     if not refs:

@@ -1164,7 +1164,7 @@ def words_of(op: doiget.Op, home: Home) -> list[str]:
         if param.name in {"file", "text"}:
             value = str(home.cwd / {"pack": "new.zip", "unpack": "p.zip", "add": "x.pdf"}.get(op.name, "list.txt"))
         words += [f"--{param.name.replace('_', '-')}", value] if param.keyword else [value]
-    return words
+    return [*words, "query=title"] if any(param.arg.pairs for param in op.params()) else words
 
 
 DOI = "10.1371/journal.fake.0000001"

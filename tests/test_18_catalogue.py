@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from test_24_mcp import Session
     from worlds import World
 
+    Ask = Callable[..., dict[str, Any]]
+
 ROWS = list(doiget.ROWS.values())
 EMAIL = {"DOIGET_EMAIL": "ada@analytical.engine.org"}
 each_row = pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
@@ -62,7 +64,8 @@ def test_a_row_says_what_a_model_must_know(row: doiget.CatalogueRow) -> None:
     assert len(row.description) <= 220
     fields = row.fields()
     assert verb != "search" or fields["query"][1]
-    assert all(len(about.help) > 10 for about, _ in fields.values())
+    assert all(len(about.help) > 4 for about, _ in fields.values())
+    assert "limit" not in fields or fields["limit"][0].limits == {"minimum": 1, "maximum": 100}
     assert row.paging().endswith(".")
     assert row.costs().endswith(".")
     named = set(re.findall(r"\{(\w+)", " ".join([row.path, *row.query.values()])))
@@ -133,43 +136,31 @@ def test_what_is_wanted_comes_first(query: str, first: str) -> None:
 # ############################################################################
 
 DOIS = st.builds("10.{}/{}".format, st.integers(1000, 99999), st.text(min_size=1, max_size=30))
-TEXTS = st.one_of(
-    st.text(max_size=40),
-    DOIS,
-    st.sampled_from(
-        [
-            *(
-                "../../admin",
-                "..",
-                ".",
-                "a/../../b",
-                "?x=1",
-                "#frag",
-                "http://evil.example/",
-                "//evil.example",
-                "%2e%2e/",
-            ),
-            *(
-                "10.1000/../../etc",
-                "10.1000/a?b=c&d",
-                "10.1000/..",
-                "10.1000/a/./b",
-                "10.1000/a%2f..%2fb",
-                "10.1000/a,b",
-            ),
-            *("1745-2473", "A5023888391", "100000001", "cs.CL", "pmid:123", "PMC123", "arXiv:2401.12345v2", '") OR ("'),
-        ]
-    ),
-)
+HOSTILE = [
+    *("../../admin", "..", ".", "a/../../b", "?x=1", "#frag", "http://evil.example/", "//evil.example", "%2e%2e/"),
+    *("10.1000/../../etc", "10.1000/a?b=c&d", "10.1000/..", "10.1000/a/./b", "10.1000/a%2f..%2fb", "10.1000/a,b"),
+    *("1745-2473", "A5023888391", "100000001", "cs.CL", "pmid:123", "PMC123", "arXiv:2401.12345v2", '") OR ("'),
+]
+TEXTS = st.one_of(st.text(max_size=40), DOIS, st.sampled_from(HOSTILE))
 
 
 @each_row
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_no_parameter_leaves_its_place(row: doiget.CatalogueRow, data: st.DataObject) -> None:
-    params = dict(row.example) | {
-        name: data.draw(TEXTS) for name, (about, _) in row.fields().items() if about.kind is str
-    }
+    names = [name for name, (about, _) in row.fields().items() if about.kind is str]
+    check_places(row, {name: data.draw(TEXTS) for name in names})
+
+
+@each_row
+def test_no_hostile_text_leaves_its_place(row: doiget.CatalogueRow) -> None:
+    for name in [name for name, (about, _) in row.fields().items() if about.kind is str]:
+        for text in HOSTILE:
+            check_places(row, {name: text})
+
+
+def check_places(row: doiget.CatalogueRow, texts: dict[str, str]) -> None:
+    params = dict(row.example) | texts
     try:
         values = doiget.check_params(row, params)
         path, query = doiget.word_request(row, values, "MED/1" if row.source == "europepmc" else "W1")
@@ -210,10 +201,154 @@ def test_a_cursor_is_read_by_the_same_call_alone(size: int, at: int, mark: str, 
     spot = doiget.Spot(size, at, mark, base, "W12")
     cursor = doiget.make_cursor(row, values, spot)
     assert doiget.read_cursor(row, values, cursor) == spot
+    assert doiget.read_cursor(row, values | {"limit": 7}, cursor) == spot, "a page may be of another length"
     for wrong in ((other, values), (row, doiget.check_params(row, {"ref": "10.1000/b"}))):
         with pytest.raises(doiget.DoigetError) as caught:
             doiget.read_cursor(*wrong, cursor)
         assert caught.value.reason == "bad_cursor"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"size": 0}, {"size": 101}, {"at": -1}, {"at": "1"}, {"at": True}, {"base": 2.5}, {"mark": 5}, {"own": 123}]
+    + [{"own": text} for text in ("../x", "W1,doi:2", "W\u0661", "a b")],
+)
+def test_a_forged_cursor_is_no_cursor(change: dict[str, Any]) -> None:
+    row = doiget.ROWS["openalex list citing works"]
+    values = doiget.check_params(row, {"ref": "10.1000/a"})
+    forged = doiget.make_cursor(row, values, doiget.Spot(20, 20, "", 20, "W1")._replace(**change))
+    with pytest.raises(doiget.DoigetError) as caught:
+        doiget.read_cursor(row, values, forged)
+    assert caught.value.reason == "bad_cursor"
+    assert "same params" in caught.value.message
+
+
+@pytest.mark.parametrize("query", ["a) OR (b", '"a', "(a", "a)", '") OR (" (', 'a \\") OR (\\"b', "a\\"])
+def test_a_query_stays_in_its_brackets(query: str) -> None:
+    rows = [row for row in ROWS if "({query})" in "".join(row.query.values())]
+    assert {row.source for row in rows} == {"datacite", "arxiv", "europepmc", "inspire", "doaj"}
+    for row in rows:
+        values = doiget.check_params(
+            row, {"query": '("a b" OR (c)) "("', **{k: v for k, v in row.example.items() if k != "query"}}
+        )
+        assert "(c))" in unquote(str(doiget.word_request(row, values)))
+        with pytest.raises(doiget.DoigetError, match="'query'"):
+            doiget.word_request(row, values | {"query": query})
+
+
+def test_archives_of_arxiv_stand_for_all_their_categories() -> None:
+    row = doiget.ROWS["arxiv list newest works"]
+    for name, asked in (
+        ("hep-th", "cat:hep-th"),
+        ("cs.CL", "cat:cs.CL"),
+        ("astro-ph", "cat:astro-ph*"),
+        ("math", "cat:math.*"),
+    ):
+        assert doiget.word_request(row, {"category": name})[1]["search_query"] == asked
+    asked = doiget.word_request(doiget.ROWS["doaj search journals"], {"query": "why? *marine~"})[0]
+    assert asked.endswith("/why%20%20%20marine%20")
+
+
+def refused(name: str, **params: Any) -> str:
+    with pytest.raises(doiget.DoigetError) as caught:
+        doiget.check_params(doiget.ROWS[name], params)
+    assert caught.value.reason == "schema"
+    return f"{caught.value.message} {caught.value.hint}"
+
+
+def test_a_wrong_parameter_is_told_what_it_must_be() -> None:
+    wrong_kind = refused("crossref get work", ref="2401.12345")
+    assert "must be a DOI; arXiv:2401.12345 is not" in wrong_kind
+    assert "`arxiv get work`" in wrong_kind
+    assert "resolve" in wrong_kind
+    assert "at bioRxiv or medRxiv" in refused("biorxiv list versions", ref="10.1371/a")
+    assert "title" in refused("openalex get work", ref="Attention is all you need")
+    for two in ("10.1371/a,10.1371/b", "10.1371/a 10.1371/b", "2401.12345;2401.12346"):
+        assert "'ref'" in (told := refused("openalex get work", ref=two))
+        assert "one only" in told
+    assert "one of: biorxiv, medrxiv" in refused(
+        "biorxiv list versions", ref="10.1101/2020.04.30.071407", server="arxiv"
+    )
+    assert "`openalex search authors`" in refused("openalex list author works", author_id="Hopper")
+    assert "must be the ISSN of a journal" in refused("crossref list journal works", issn="Nature")
+    assert "must not be empty" in refused("crossref search works", query=" ")
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("crossref get work 10.1371/a", "write ref=10.1371/a."),
+        ("crossref search works soil", "write query=soil."),
+        ("crossref search works wet soil", "write 'query=wet soil'."),
+        ('crossref_search_works {"query": "soil", "limit": 3}', "write query=soil limit=3."),
+        ("crossref list journals", "Did you mean: crossref"),
+    ],
+)
+def test_what_is_said_behind_a_name_goes_by_name(name: str, advice: str) -> None:
+    with pytest.raises(doiget.DoigetError) as caught:
+        doiget.find_row(name)
+    assert caught.value.reason == "unknown_operation"
+    assert advice in caught.value.hint
+
+
+def read(name: str, body: Any, **params: Any) -> doiget.Page:
+    return doiget._read_page(doiget.ROWS[name], params, doiget.Spot(20), body, len)
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [(f"semanticscholar {what}", body) for what in ("search works", "list references")
+     for body in ({}, None, {"error": "x"}, {"message": "x"}, {"total": 3})]
+    + [("biorxiv list versions", body) for body in ({}, {"messages": []}, None)]
+    + [("crossref list references", body) for body in ({}, {"message": {}}, {"message": "x"})]
+    + [("openalex search works", {"meta": {"count": 15}, "results": part}) for part in ([], [None, {}, 3])]
+    + [("europepmc list references", body) for body in ({}, {"hitCount": 3})],
+)  # fmt: skip
+def test_what_is_no_list_is_no_empty_list(name: str, body: Any) -> None:
+    with pytest.raises(doiget.DoigetError) as caught:
+        read(name, body, ref="10.1000/a")
+    assert caught.value.reason == "bad_body"
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "params", "told"),
+    [
+        ("semanticscholar list references", {"data": []}, {"ref": "10.1000/a"}, "another source"),
+        ("semanticscholar search works", {"total": 0}, {"query": "a"}, ""),
+        ("crossref list references", {"message": {"DOI": "10.1000/a"}}, {"ref": "10.1000/a"}, "another source"),
+        ("europepmc list references", {"hitCount": 0}, {"ref": "pmid:1"}, "another source"),
+        ("opencitations list references", [], {"ref": "10.1000/a"}, "the ref '10.1000/a'"),
+        (
+            "openalex list author works",
+            {"meta": {"count": 0}, "results": []},
+            {"author_id": "A123456"},
+            "the author_id",
+        ),
+        ("arxiv list newest works", {"works": [], "total": 0}, {"category": "cs.XX"}, "the category 'cs.XX'"),
+        (
+            "openalex search works",
+            {"meta": {"count": 0}, "results": []},
+            {"query": "a", "type": "x-y"},
+            "the type 'x-y'",
+        ),
+    ],
+)
+def test_an_empty_list_says_what_it_leaves_open(name: str, body: Any, params: dict[str, Any], told: str) -> None:
+    page = read(name, body, **params)
+    assert (page.items, page.next_cursor) == ([], None)
+    assert told in " ".join(page.warnings)
+    assert bool(told) is bool(page.warnings)
+
+
+def test_what_cannot_be_read_is_counted() -> None:
+    work = {"title": "A", "id": "https://openalex.org/W1"}
+    page = read("openalex search works", {"meta": {"count": 3}, "results": [None, work, 7]}, query="a")
+    assert len(page.items) == 1
+    assert page.warnings[0].startswith("2 entries of OpenAlex")
+    assert doiget.parse_semanticscholar({"title": "A", "publicationTypes": [["Book"], {"a": 1}, "Book"]}) is not None
+    nested = [[["x" * 300] * 10] * 10, {"name": ["y"]}, "z"]
+    item = doiget.DIALECTS["crossref"]._replace(**doiget._JOURNAL).parse({"title": "J", "subjects": nested})
+    assert item == {"kind": "journal", "name": "J", "subjects": ["y", "z"]}
 
 
 # ############################################################################
@@ -334,6 +469,7 @@ def check_items(row: doiget.CatalogueRow, answer: dict[str, Any]) -> None:
 def test_every_example_runs(world: World, net: FakeInternet, serve: Callable[..., Session]) -> None:  # noqa: F811
     fill_world(world)
     session, answers = serve(env=EMAIL), {}
+    check_a_model_lists_reads_and_calls(session)
     waiting = {row.name: session.start("call_operation", **doiget.describe_row(row)["example"]) for row in ROWS}
     for row in ROWS:
         answer = session.result(waiting[row.name], "call_operation", 60)
@@ -413,6 +549,26 @@ def test_recorded_bodies_read_as_items(shared: Path) -> None:
     assert read > 200
 
 
+@pytest.fixture
+def ask(home: Home, net: FakeInternet, monkeypatch: pytest.MonkeyPatch) -> Ask:
+    """Run call_operation inside this process, on the fake network, as its tool does; returns its answer."""
+    for key, value in (home.env() | net.env() | EMAIL).items():
+        monkeypatch.setenv(key, value)
+
+    async def run(given: dict[str, Any]) -> dict[str, Any]:
+        ctx = doiget.open_context(doiget.load_config({"timeout_s": "8"}))
+        try:
+            op = doiget.OPERATIONS["ops call"]
+            answer: dict[str, Any] = await op.run(ctx, **doiget.check_arguments(op, given, for_tool=True))
+        except doiget.DoigetError as error:
+            return doiget.answer_of_error(error)
+        finally:
+            await ctx.client.aclose()
+        return answer
+
+    return lambda name, params, cursor="": anyio.run(run, {"operation": name, "params": params, "cursor": cursor})
+
+
 # ############################################################################
 # Through the command line and MCP
 # ############################################################################
@@ -425,40 +581,44 @@ def test_a_person_finds_reads_and_runs_an_operation(world: World, run: Runner, n
     shown = ok(run("ops", "show", "crossref", "search", "works")).out
     command = next(line for line in shown.splitlines() if line.startswith("example: doiget "))
     assert command.endswith("works 'query=density functional theory' type=journal-article year_from=2010")
-    words = (
-        "ops",
-        "call",
-        "crossref",
-        "search",
-        "works",
-        "query=density functional theory",
-        "year_from=2010",
-        "limit=2",
-    )
-    text = ok(run(*words, env=EMAIL)).out
+    assert "(text, at most 500 characters)" in shown
+    assert "(whole number 1-100)" in shown
+    words = ("ops", "call", "crossref", "search", "works", "query=density functional theory", "year_from=2010")
+    text = ok(run(*words, "limit=2", env=EMAIL)).out
     assert "Density functional theory of spin liquid stem cells on a coral reef" in text
-    one = ok(run(*words, "--json", env=EMAIL)).json()
-    quoted = ok(run("ops", "call", "crossref_search_works", *words[5:], "--json", env=EMAIL)).json()
-    assert one == quoted
+    one = ok(run(*words, "limit=2", "--json", env=EMAIL)).json()
     assert len(one["items"]) == 2
-    again = ok(run(*words, "--cursor", one["next_cursor"], "--json", env=EMAIL)).json()
-    assert [item["ref"] for item in again["items"] + one["items"]].count(again["items"][0]["ref"]) == 1
-    lines = ok(run(*words, "--jsonl", env=EMAIL)).out.splitlines()
-    assert [json.loads(line)["ref"] for line in lines] == [item["ref"] for item in one["items"]]
+    again = ok(run(*words, "--cursor", one["next_cursor"], "limit=1", "--jsonl", env=EMAIL)).jsonl()
+    assert len(again) == 1
+    assert again[0]["ref"] not in [item["ref"] for item in one["items"]]
     net.clear()
     listed = ok(run("ops", "list", "--source", "Europe PMC", "--json")).json()
     assert listed["total"] == len(listed["operations"]) == 5
     assert not net.connects(), "looking is free"
 
 
-def test_every_failure_has_its_own_answer(
-    world: World,
-    run: Runner,
-    net: FakeInternet,
-    serve: Callable[..., Session],  # noqa: F811
-) -> None:
+def test_a_person_who_errs_is_told_how(ask: Ask, net: FakeInternet, capsys: pytest.CaptureFixture[str]) -> None:
+    del ask  # it set the environment
+    for words, status, told in (
+        (("ops",), 0, "usage: doiget ops call"),
+        (("ops", "--help"), 0, "usage: doiget ops show"),
+        (("ops", "call", "--help"), 0, "[name=value ...]"),
+        (("ops", "--json"), 2, '"reason": "schema"'),
+        (("ops", "show", "nonsense"), 2, "unknown_operation"),
+        (("ops", "call", "crossref search works"), 2, "'query' is missing"),
+        (("ops", "nonsense"), 2, "There are: ops list, ops show, ops call."),
+        (("ops", "list", "download", "pdf"), 0, "`doiget fetch`"),
+        (("ops", "call", "crossref get work", "10.1371/a"), 2, "write ref=10.1371/a."),
+        (("ops", "call", "crossref search works", "query=a", "query=b"), 2, "'query'"),
+        (("ops", "call", "crossref search works", "query=wet", "soil"), 2, "'query=wet soil'"),
+    ):
+        assert doiget.main(words) == status, words
+        assert told in "".join(capsys.readouterr()), words
+    assert not net.connects()
+
+
+def test_every_failure_has_its_own_answer(world: World, run: Runner, net: FakeInternet, ask: Ask) -> None:
     world.crossref.add_journal("Nature Physics", "1745-2473")
-    session = serve(env={"DOIGET_TIMEOUT_S": "8"})
     for operation, params, reason, name in (
         ("crossref find works", {"query": "a"}, "unknown_operation", "crossref find works"),
         ("crossref search works", {}, "schema", "query"),
@@ -468,40 +628,37 @@ def test_every_failure_has_its_own_answer(
         ("crossref list updates", {"ref": "arXiv:2401.12345"}, "schema", "ref"),
         ("crossref list updates", {"ref": "10.1000/a,b"}, "schema", "ref"),
         ("opencitations list references", {"ref": "10.1000/../../x"}, "schema", "ref"),
-        ("crossref get work", {"ref": "10.1000/none"}, "not_registered", "Crossref"),
+        ("crossref search works", '{"query": "a", "query": "b"}', "schema", "query"),
+        ("crossref get work", {"ref": "10.1000/none"}, "not_registered", "other sources may"),
         ("openalex list citing works", {"ref": "10.1000/none"}, "not_registered", "OpenAlex"),
         ("europepmc get work", {"ref": "pmid:1"}, "not_registered", "Europe PMC"),
         ("arxiv get work", {"ref": "2401.99999"}, "not_registered", "arXiv"),
-        ("biorxiv list versions", {"ref": "10.1101/2020.01.01.000001"}, "not_registered", "bioRxiv"),
-        ("crossref list journal works", {"issn": "1234-5678"}, "not_registered", "Crossref"),
+        ("biorxiv list versions", {"ref": "10.1101/2020.01.01.000001"}, "not_registered", "bioRxiv/medRxiv"),
+        ("crossref list journal works", {"issn": "1234-5678"}, "not_registered", "issn '1234-5678'"),
+        ("crossref list funder works", {"funder": "12345"}, "not_registered", "funder '12345'"),
     ):
-        error = session.fail("call_operation", operation=operation, params=params)
+        error = ask(operation, params)["error"]
         assert error["reason"] == reason, (operation, params, error)
         assert name in error["message"], (operation, params, error)
-    cursor = {"operation": "crossref search works", "params": {"query": "a"}, "cursor": "xyz"}
-    assert session.fail("call_operation", **cursor)["reason"] == "bad_cursor"
-    assert session.fail("list_operations", cursor="o7000")["reason"] == "bad_cursor"
-    assert "source" in session.fail("list_operations", source="elsewhere")["message"]
-    nothing = session.call("call_operation", operation="crossref search works", params={"query": "zzz"})
+        assert "invented" not in error["hint"]
+    assert ask("crossref search works", {"query": "a"}, "xyz")["error"]["reason"] == "bad_cursor"
+    nothing = ask("crossref search works", {"query": "zzz"})
     assert (nothing["items"], nothing["total"], nothing["next_cursor"]) == ([], 0, None)
     for answer, reason in (
         (Reply(400, {"status": "failed", "message-type": "validation-failure", "message": []}), "bad_query"),
         (html("<h1>Log in</h1>"), "intercepted"),
         (Reply(body={"status": "ok", "message": {"total-results": 500, "items": []}}), "bad_body"),
         (Reply(body={"status": "ok"}), "bad_body"),
-        (Reply(500, "broken"), "upstream_error"),
+        (Reply(401, "key?"), "unauthorized"),
+        (Reply(501, "broken"), "upstream_error"),
         (Reply(429, "slow", headers={"retry-after": "500"}), "source_limit"),
     ):
         net.route("api.crossref.org", "/journals*", answer)
-        params = {"query": "a"}
-        assert session.fail("call_operation", operation="crossref search journals", params=params)["reason"] == reason
-    for words, status, reason in (
-        (("ops",), 2, "schema"),
-        (("ops", "call", "crossref", "search", "works"), 2, "schema"),
-        (("ops", "show", "nonsense"), 2, "unknown_operation"),
-        (("ops", "call", "crossref search works", "query=a", "--offline"), 6, "offline"),
-    ):
-        assert fails(run(*words, "--json"), status).json()["error"]["reason"] == reason
+        error = ask("crossref search journals", {"query": "a"})["error"]
+        assert error["reason"] == reason
+        assert reason != "unauthorized" or "wants a key" in error["message"]
+    offline = run("ops", "call", "crossref search works", "query=a", "--offline", "--json")
+    assert fails(offline, 6).json()["error"]["reason"] == "offline"
 
 
 @pytest.mark.parametrize(
@@ -513,21 +670,21 @@ def test_every_failure_has_its_own_answer(
     ],
 )
 def test_a_rejected_key_is_said(
-    run: Runner, net: FakeInternet, source: str, operation: str, status: int, header: str
+    ask: Ask, net: FakeInternet, monkeypatch: pytest.MonkeyPatch, source: str, operation: str, status: int, header: str
 ) -> None:
     net.route(doiget.APIS[source].host, None, Reply(status, {"message": "Forbidden"}))
-    params = [f"{name}={value}" for name, value in doiget.ROWS[operation].example.items()]
-    done = run("ops", "call", operation, *params, "--json", env={f"DOIGET_KEY_{source.upper()}": "s3cret"})
-    error = fails(done, 6).json()["error"]
-    assert (error["code"], error["reason"]) == ("CAPABILITY_DENIED", "unauthorized")
+    monkeypatch.setenv(f"DOIGET_KEY_{source.upper()}", "s3cret")
+    answer = ask(operation, dict(doiget.ROWS[operation].example))
+    assert (answer["error"]["code"], answer["error"]["reason"]) == ("CAPABILITY_DENIED", "unauthorized")
+    assert "rejected the key" in answer["error"]["message"]
     request = net.requests(doiget.APIS[source].host)[0]
     assert request.headers[header].endswith("s3cret")
-    assert "s3cret" not in request.target + done.out + done.err
+    assert "s3cret" not in request.target + str(answer)
 
 
-def test_a_model_lists_reads_and_calls(world: World, serve: Callable[..., Session]) -> None:  # noqa: F811
-    fill_world(world)
-    session = serve(env=EMAIL)
+def check_a_model_lists_reads_and_calls(session: Session) -> None:
+    assert session.fail("list_operations", cursor="o7000")["reason"] == "bad_cursor"
+    assert "datacite" in session.fail("list_operations", source="elsewhere")["message"]
     one = session.call("list_operations")
     two = session.call("list_operations", cursor=one["next_cursor"])
     assert [row["name"] for row in one["operations"] + two["operations"]] == [row.name for row in ROWS]
@@ -553,7 +710,7 @@ def test_a_model_lists_reads_and_calls(world: World, serve: Callable[..., Sessio
 # Pages
 # ############################################################################
 
-COUNT = 1000
+COUNTS = [250, pytest.param(1000, marks=pytest.mark.long)]
 
 
 def stumbling(answer: Callable[[Request], Answer], at: int) -> Callable[[Request], Answer]:
@@ -567,8 +724,8 @@ def stumbling(answer: Callable[[Request], Answer], at: int) -> Callable[[Request
     return take
 
 
-def put_many(world: World, source: str) -> None:
-    for n in range(COUNT):
+def put_many(world: World, source: str, count: int) -> None:
+    for n in range(count):
         title = f"Copper paper {n}: " + "a title of some length " * (n % 7)
         if source == "crossref":
             world.crossref.add(
@@ -584,57 +741,71 @@ def put_many(world: World, source: str) -> None:
             world.arxiv.add(f"2401.{n:05}", title=title)
 
 
-@pytest.mark.parametrize("source", ["crossref", "openalex", "datacite", "europepmc"])
-def test_a_thousand_works_come_once_each(
-    source: str,
-    world: World,
-    net: FakeInternet,
-    serve: Callable[..., Session],  # noqa: F811
-) -> None:
-    put_many(world, source)
-    host = doiget.APIS[source].host
-    net.route(host, None, stumbling(getattr(world, source).answer, 4))
-    session, refs, cursor, pages = serve(env=EMAIL), [], "", []
+def read_all(ask: Ask, operation: str, **params: Any) -> list[dict[str, Any]]:
+    """Read the pages of a list to its end."""
+    pages, cursor = list[dict[str, Any]](), ""
     while cursor is not None:
-        params = {"query": "copper paper", "limit": 100}
-        page = session.call("call_operation", operation=f"{source} search works", params=params, cursor=cursor)
-        assert page["ok"], page
-        refs += [item["ref"] for item in page["items"]]
-        pages.append(len(page["items"]))
-        assert page["total"] == COUNT
-        cursor = page["next_cursor"]
-    assert len(refs) == len(set(refs)) == COUNT
-    assert min(pages[:-1]) < 100, "some pages were cut to what an answer may hold"
-    assert [request.status for request in net.requests(host)].count(429) == 1
+        pages.append(ask(operation, params, cursor))
+        cursor = pages[-1]["next_cursor"]
+    return pages
 
 
-def test_a_thousand_preprints_come_in_few_requests(world: World, net: FakeInternet, run: Runner) -> None:
-    put_many(world, "arxiv")
-    net.route("export.arxiv.org", None, stumbling(world.arxiv.answer, 2))
-    refs, cursor = [], ""
-    while cursor is not None:
-        words = ("ops", "call", "arxiv search works", "query=copper paper", "limit=500", "--cursor", cursor, "--json")
-        page = ok(run(*words)).json()
-        refs += [item["ref"] for item in page["items"]]
-        cursor = page["next_cursor"]
-    assert len(refs) == len(set(refs)) == COUNT
-    assert len(net.requests("export.arxiv.org")) == 3
+@pytest.mark.parametrize("count", COUNTS)
+def test_many_works_come_once_each(count: int, world: World, net: FakeInternet, ask: Ask) -> None:
+    for source in ("crossref", "openalex", "datacite", "europepmc", "arxiv"):
+        put_many(world, source, count)
+        host = doiget.APIS[source].host
+        net.route(host, None, stumbling(getattr(world, source).answer, 3))
+        pages = read_all(ask, f"{source} search works", query="copper paper", limit=100)
+        refs = [item["ref"] for page in pages for item in page["items"]]
+        assert len(refs) == len(set(refs)) == count, source
+        assert {page["total"] for page in pages} == {count}
+        assert max(len(json.dumps(page, ensure_ascii=False).encode()) for page in pages) < 60_000
+        assert source == "arxiv" or min(len(page["items"]) for page in pages[:-1]) < 100, "some are cut to the bytes"
+        assert [request.status for request in net.requests(host)].count(429) == 1
     assert min(net.gaps("export.arxiv.org")) > 0.9
 
 
-def test_what_comes_at_once_is_cut_here(world: World, serve: Callable[..., Session]) -> None:  # noqa: F811
+def test_what_comes_at_once_is_cut_here(world: World, ask: Ask) -> None:
     for n in range(250):
         world.opencitations.add(f"10.1000/{n:03}", "10.1000/cited")
-    session, refs, cursor = serve(), [], ""
-    while cursor is not None:
-        page = session.call(
-            "call_operation", operation="opencitations list citing works", cursor=cursor,
-            params={"ref": "10.1000/cited", "limit": 100},
-        )  # fmt: skip
-        refs += [item["ref"] for item in page["items"]]
-        assert page["total"] == 250
-        cursor = page["next_cursor"]
-    assert sorted(refs) == [f"10.1000/{n:03}" for n in range(250)]
+    pages = read_all(ask, "opencitations list citing works", ref="10.1000/cited", limit=100)
+    assert sorted(item["ref"] for page in pages for item in page["items"]) == [f"10.1000/{n:03}" for n in range(250)]
+    assert {page["total"] for page in pages} == {250}
+
+
+def test_a_page_may_be_of_another_length(
+    home: Home, world: World, net: FakeInternet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a page is asked to hold, nothing is lost or shown twice; without a limit it is as long as before."""
+    for source, name in (("europepmc", "europepmc search works"), ("openalex", "openalex search works")):
+        put_many(world, source, 23)
+        refs, lengths, cursor = [], [], ""
+        for limit in (5, 2, None, 50, 1, None, None, None):
+            params = {"query": "copper paper"} | ({"limit": limit} if limit else {})
+            page = call(home, net, monkeypatch, name, params, cursor)
+            refs += [doiget.item_ref(item[0]) for item in page.items]
+            lengths.append(len(page.items))
+            cursor = page.next_cursor
+            if cursor is None:
+                break
+        assert len(refs) == len(set(refs)) == 23
+        assert lengths == [5, 2, 3, 5, 1, 4, 3]
+
+
+def test_a_preprint_is_looked_for_at_both_servers(
+    home: Home, world: World, net: FakeInternet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.biorxiv.add("10.1101/2020.04.30.071407", server="medrxiv", versions=3)
+    asked = {"ref": "10.1101/2020.04.30.071407", "limit": 2}
+    one = call(home, net, monkeypatch, "biorxiv list versions", asked)
+    two = call(home, net, monkeypatch, "biorxiv list versions", asked, one.next_cursor)
+    assert [work.edition for work, _ in (*one.items, *two.items)] == ["1", "2", "3"]
+    with pytest.raises(doiget.DoigetError, match=r"^NOT_FOUND .* biorxiv does not know the ref"):
+        call(home, net, monkeypatch, "biorxiv list versions", asked | {"server": "biorxiv"})
+    net.route("api.biorxiv.org", None, Reply(500, "broken"))
+    with pytest.raises(doiget.DoigetError, match="upstream_error"):
+        call(home, net, monkeypatch, "biorxiv list versions", asked)
 
 
 def test_a_list_that_a_source_ends_early_says_so(

@@ -836,6 +836,28 @@ sys.exit(doiget.main(["version-of-nothing"]))
 
 @posix
 @pytest.mark.parametrize(("name", "status"), [("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 130)])
+def test_a_signal_at_any_moment_prints_no_traceback(
+    run: Runner, world: World, net: FakeInternet, name: str, status: int
+) -> None:
+    """Whatever the event loop is at: resolving, downloading, saving, several at once."""
+    refs = [f"10.1371/journal.stop.{n}" for n in range(8)]
+    for ref in refs:
+        world.paper(ref, body=pdf_bytes(ref, size=30_000))
+    for number, form in enumerate((["--json"], [], ["--jsonl"], [])):
+        net.clear()
+        process = run.spawn("batch", *refs, *form, "--no-cache", stdin=subprocess.DEVNULL)
+        net.wait_for(("api.crossref.org", "journals.plos.org")[number % 2])
+        time.sleep(number * 0.07)
+        process.send_signal(getattr(signal, name))
+        _, err = process.communicate(timeout=30)
+        assert process.returncode in {status, 0}, err
+        assert not re.search(rb"(?i)traceback|exception|never awaited", err), err.decode()
+        assert process.returncode == 0 or b"stopped" in err
+        shutil.rmtree(run.home.store, ignore_errors=True)
+
+
+@posix
+@pytest.mark.parametrize(("name", "status"), [("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 130)])
 def test_a_signal_during_a_download_leaves_no_trace(
     run: Runner, world: World, net: FakeInternet, home: Home, name: str, status: int
 ) -> None:
@@ -1077,3 +1099,20 @@ def test_an_export_keeps_what_was_in_its_place(run: Runner, home: Home, tmp_path
     assert "Grid cells" in (tmp_path / "library.bib").read_text()
     assert sorted(path.name for path in tmp_path.glob("library*")) == ["library.bib", "library.bib~"]
     assert (tmp_path / "library.bib~").read_text() == "my notes"
+
+
+def test_slips_of_scripts_are_named(run: Runner, home: Home) -> None:
+    """An unset variable does not mean everything, a mistyped list is no identifier, and `config set` mends a slip."""
+    shelve(home, DOI, title="Kept")
+    for words in (("export", "--query", ""), ("search", " ")):
+        assert error_of(run(*words, "--json"))["reason"] == "bad_query"
+    for words in (("--store=", "recent"), ("fetch", DOI, "--to", ""), ("batch", DOI, "no-such-list.bib")):
+        error = error_of(run(*words, "--json"))
+        assert error["reason"] == "schema", words
+        assert words[0].strip("=") in error["message"] or words[-1] in error["message"] or "--to" in error["message"]
+    home.write_config('timeout_s = "soon"\n')
+    assert "config set timeout_s" in error_of(run("info", DOI, "--json"))["hint"]
+    assert run("config", "set", "timeout_s", "40").rc == 0
+    assert run("info", DOI).rc == 0
+    error = error_of(run("info", DOI, "--json", env={"DOIGET_OFFLINE": "maybe"}))
+    assert "unset DOIGET_OFFLINE" in error["hint"]

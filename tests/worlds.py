@@ -17,6 +17,7 @@ import json
 import re
 import zlib
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 from xml.sax.saxutils import escape, quoteattr
@@ -948,7 +949,8 @@ class Arxiv:
         years = re.search(r"submittedDate:\[(\d{4})\d* TO (\d{4})\d*\]", text)
         plain = re.sub(r"submittedDate:\[.*?\]|\b(ti|au|abs|co|jr|cat|rn|id|all|AND|OR|ANDNOT)\b:?", " ", text)
         among = [p for p in self.papers.values() if not years or years[1] <= p.published[:4] <= years[2]]
-        among = [p for p in among if all(name == p.category for name in re.findall(r"\bcat:([\w.-]+)", text))]
+        wanted = re.findall(r"\bcat:([\w.*-]+)", text)
+        among = [p for p in among if all(fnmatchcase(p.category, name) for name in wanted)]
         scored = [(overlap(plain, " ".join([p.title, p.summary, p.category, *p.authors])), p) for p in among]
         return [(p, p.versions) for score, p in sorted(scored, key=lambda pair: -pair[0]) if score > 0]
 
