@@ -4966,6 +4966,8 @@ _PART_NAME: Final = r"\.+([a-z0-9._-]{1,120}?)(?:\.toml)?\.[0-9a-f]{16}\.part"
 _TRASH_NAME: Final = rf"({_KEY})\.([0-9]{{13}})\.[0-9a-f]{{16}}"  # with the time in milliseconds
 _RECORD: Final = "record.toml"  # the two names in a folder of the trash
 _PAPER: Final = "paper.pdf"
+#: What a record has for a source that nobody but its user has described: `add` without network, a record by hand.
+OWN_SOURCES: Final = frozenset({"local", "store", "unknown"})
 _KNOWN_KEYS: Final = ("schema_version", "ref", "citekey", "source", "added_at", "tags", "file", "work")
 
 
@@ -4996,6 +4998,14 @@ class Entry:
     pdf_path: Path | None
     record_path: Path
     warnings: tuple[str, ...] = ()
+
+    @property
+    def is_described(self) -> bool:
+        """Say whether a source has said anything of the work."""
+        return self.source not in OWN_SOURCES
+
+
+Tags = Sequence[str] | Callable[[tuple[str, ...]], Sequence[str]] | None  # new ones, or how they come of the old
 
 
 class _Head(NamedTuple):
@@ -5067,8 +5077,15 @@ class Store:
         found = [version for name in there if (version := self.load_key(name))]
         return next((version for version in found if version.pdf_path), entry or next(iter(found), None))
 
+    def check(self) -> None:
+        """Raise STORE_ERROR (not_writable) where the store cannot be looked into; an absent one is an empty one."""
+        for folder in (self.root, self.metadata):
+            with disk_errors("read", folder), suppress(FileNotFoundError), os.scandir(folder):
+                pass
+
     def keys(self) -> list[str]:
-        """List the safekeys of all records, in order."""
+        """List the safekeys of all records, in order; raise as `check`."""
+        self.check()
         is_record = re.compile(rf"{_KEY}\.toml").fullmatch
         return sorted(name.removesuffix(".toml") for name in list_names(self.metadata) if is_record(name))
 
@@ -5076,8 +5093,9 @@ class Store:
         """Return up to `limit` entries, newest first, the number of all, and the cursor of the next page or None.
 
         The cursor names a place, not a number: entries added meanwhile shift nothing. Raises INVALID_ARGUMENT
-        (bad_cursor).
+        (bad_cursor), STORE_ERROR as `check`.
         """
+        self.check()
         match = re.fullmatch(rf"([0-9T:.-]{{23}}Z)~({_KEY})", cursor or "")
         if cursor is not None and match is None:
             raise DoigetError("bad_cursor")
@@ -5126,7 +5144,7 @@ class Store:
             work=work_from_dict(table.get("work")),
             source=clean_line(table.get("source")) or "unknown",
             citekey=clean_line(table.get("citekey"), 200) or "",
-            tags=_clean_tags(as_list(table.get("tags"))),
+            tags=_tags_of(table),
             added_at=_iso(table.get("added_at")) or "",
             file=file if there else None,
             pdf_path=self.pdf_path(key) if there else None,
@@ -5149,16 +5167,17 @@ class Store:
         self,
         resolved: Resolved,
         file: StoredFile | None = None,
-        tags: Sequence[str] | None = None,
+        tags: Tags = None,
         part: PartFile | None = None,
-        citekey: str = "",
+        packed: Mapping[str, str] | None = None,
     ) -> Entry:
         """Put a work into the store, with the PDF in `part` (described by `file`) if there is one; returns its entry.
 
-        What is known stays where the new record knows nothing; `tags` replace the old ones unless None. An entry
-        without a citekey gets the one given if it is free, else a new one. The part is used up. Raises STORE_ERROR
-        (not_writable, disk_full, locked, newer_schema, log_unwritable), INVALID_ARGUMENT (schema) where another PDF is
-        in the store already; then nothing has changed.
+        What is known stays where the new record knows nothing (`_merged_table`). `tags` replace the old ones unless
+        None, or make new ones of the old. A new entry that comes out of a pack takes `added_at` and, if it is free,
+        `citekey` of `packed`. The part is used up. Raises STORE_ERROR (not_writable, disk_full, locked, newer_schema,
+        log_unwritable), INVALID_ARGUMENT (schema) where another PDF is in the store already, NOT_FOUND
+        (no_pdf_in_store) where the store's own record (source `store`) is gone; then nothing has changed.
         """
         ref = parse_ref(resolved.ref)
         key = safekey(ref)
@@ -5170,10 +5189,13 @@ class Store:
                 if not exc.extra.get("is_damage"):
                     raise
                 old = self._set_aside(key, ref, notes)
-            table = _merged_table(old, resolved, file if part is not None else None, tags)
-            table.setdefault("added_at", utc_now(self._clock()))
+            if not old and resolved.source == "store":
+                raise DoigetError("no_pdf_in_store", f"The store holds no entry for {ref} any more.")
+            table = _merged_table(old, resolved, file if part is not None else None, tags, is_packed=packed is not None)
+            now, wish = utc_now(self._clock()), packed or {}
+            table.setdefault("added_at", min(now, _iso(wish.get("added_at")) or now))
             if not clean_line(table.get("citekey")):
-                table["citekey"] = citekey
+                table["citekey"] = wish.get("citekey", "")
             if part is not None or table != old:
                 notes += self._put(key, old, table, part)
         entry = self._entry_of(key, table)
@@ -5480,7 +5502,7 @@ def _sha256_of(path: Path) -> str:
         return digest_of(body)
 
 
-def digest_of(body: io.BufferedReader) -> str:
+def digest_of(body: io.BufferedIOBase) -> str:
     """Return the SHA-256 (hex) of the rest of an open file."""
     import hashlib
 
@@ -5491,16 +5513,25 @@ def digest_of(body: io.BufferedReader) -> str:
 
 
 def _merged_table(
-    old: Mapping[str, Any], resolved: Resolved, file: StoredFile | None, tags: Sequence[str] | None
+    old: Mapping[str, Any], resolved: Resolved, file: StoredFile | None, tags: Tags, *, is_packed: bool
 ) -> dict[str, Any]:
-    """Lay a new record over an old one: unknown never overwrites known, and foreign keys and tables stay."""
+    """Lay a new record over an old one: unknown never overwrites known, and foreign keys and tables stay.
+
+    Only what a source says replaces what a source said; what the user says, in old or new, and what comes in a pack
+    fill each other's gaps, the old first.
+    """
+    source = clean_line(old.get("source")) or "unknown"
+    has_own, is_own = source in OWN_SOURCES, resolved.source in OWN_SOURCES
     raw = as_dict(old.get("work"))
     known = work_from_dict(raw)
     foreign = {name: value for name, value in raw.items() if getattr(known, name, None) in (None, ())}  # or mistyped
-    merged = work_to_dict(merge_works(resolved.work, known))
+    works = (known, resolved.work) if has_own or is_own or is_packed else (resolved.work, known)
+    merged = work_to_dict(merge_works(*works))
     table: dict[str, Any] = {"schema_version": SCHEMA_VERSION, **old, "ref": parse_ref(resolved.ref).canonical}
-    table["source"] = old.get("source", "store") if resolved.source == "store" else resolved.source
+    stays = old and (is_own or (is_packed and not has_own))
+    table["source"] = old.get("source", resolved.source) if stays else resolved.source
     table["work"] = {**foreign, **{name: _kept(raw.get(name), value) for name, value in merged.items()}}
+    tags = tags(_tags_of(old)) if callable(tags) else tags
     table["tags"] = old.get("tags", []) if tags is None else list(_clean_tags(tags))
     if file is not None:
         facts = {item.name: getattr(file, item.name) for item in fields(file)}
@@ -5518,8 +5549,14 @@ def _kept(old: Any, new: Any) -> Any:
     return new
 
 
-def _clean_tags(tags: Sequence[object]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(tag for item in tags if (tag := clean_line(item, 100))))
+def _tags_of(table: Mapping[str, Any]) -> tuple[str, ...]:
+    return _clean_tags(as_list(table.get("tags")))
+
+
+def _clean_tags(tags: Iterable[object]) -> tuple[str, ...]:
+    """Clean tags; commas part them wherever they stand, as on the command line: `"one, two"` by hand is two."""
+    parts = (part for item in tags for part in (as_text(item) or "").split(","))
+    return tuple(dict.fromkeys(tag for part in parts if (tag := clean_line(part, 100))))
 
 
 def _iso(value: object) -> str | None:
@@ -7744,7 +7781,7 @@ async def obtain(
     """
     entry = ctx.store.load(ref)
     if entry is not None and entry.pdf_path is not None:
-        return entry, True, list(entry.warnings)
+        return await _look_up_again(ctx, ref, entry, timeout_s, resolved)
     hunt: Hunt | None = None
     try:
         with time_limit(timeout_s, late=resolved is not None):  # resolved: by a batch, in which it waits
@@ -7757,12 +7794,45 @@ async def obtain(
                 async with _alone(ctx.store.lock_path(target), timeout_s):
                     entry = ctx.store.load(target)
                     if entry is not None and entry.pdf_path is not None:
+                        entry = await completed(ctx, entry, resolved)
                         return entry, True, list(entry.warnings)
                     return await _bring_in(ctx, hunt)
     except DoigetError as error:
         if hunt is None or error.code in {Code.STORE_ERROR, Code.INTERNAL_ERROR}:
             raise
         raise await hunt.conclude(error) from None
+
+
+async def _look_up_again(
+    ctx: Context, ref: Ref, entry: Entry, timeout_s: float, answer: Resolved | DoigetError | None
+) -> tuple[Entry, bool, list[str]]:
+    """Answer from the store, asking the sources first where none of them has described the work yet."""
+    if not entry.is_described and answer is None:
+        try:
+            with time_limit(timeout_s):
+                answer = await resolve_one(ctx, ref)
+        except DoigetError as error:
+            answer = error
+    entry = await completed(ctx, entry, answer)
+    return entry, True, list(entry.warnings)
+
+
+async def completed(ctx: Context, entry: Entry, answer: Resolved | DoigetError | None) -> Entry:
+    """Fill in a record that only its user has described with what a source says; what is there stays (docs/STORE.md).
+
+    It is an entry all the same where nobody could be asked, or it cannot be written: that is a warning.
+    """
+    if entry.is_described or answer is None:
+        return entry
+    try:
+        if isinstance(answer, DoigetError):
+            raise answer
+        if answer.source in OWN_SOURCES:
+            return entry
+        return await ctx.store.save_in_thread(replace(answer, ref=entry.ref))
+    except DoigetError as error:
+        note = f"Its record could not be completed: {error.message}"
+        return replace(entry, warnings=(*entry.warnings, note))
 
 
 async def _bring_in(ctx: Context, hunt: Hunt) -> tuple[Entry, bool, list[str]]:
@@ -9174,23 +9244,22 @@ def unpack_entry(store: Store, pack: Pack, key: str) -> tuple[str, Entry, list[s
     file = _file_of(table) if packed else None
     if packed and pack.listed.get(f"{key}.pdf") != (file and (file.size_bytes, file.sha256)):
         raise DoigetError("schema", f"The PDF packed with the record of {ref} is not the one it describes.")
-    work, tags = work_from_dict(table.get("work")), _clean_tags(as_list(table.get("tags")))
     source, citekey = clean_line(table.get("source"), 100) or "unknown", clean_line(table.get("citekey")) or ""
+    resolved = Resolved(str(ref), work_from_dict(table.get("work")), "unknown" if source == "store" else source)
     with ExitStack() as held:
         held.enter_context(hold_lock(store.lock_path(ref)))
         old = store.load(ref)
         if problem := store.problems.get(f"{key}.toml"):
             raise DoigetError("schema", problem, is_conflict=True)
-        if old:
-            work, source, tags = merge_works(old.work, work), "store", (*old.tags, *tags)
         part = held.enter_context(store.new_part(ref)) if file and _is_wanted(store, key, old, file) else None
         if part:
             for block in pack.blocks(f"{key}.pdf"):
                 part.write(block)
             if b"%PDF-" not in part.head:
                 raise DoigetError("schema", f"{key}.pdf is no PDF file.")
-        wish = citekey if re.fullmatch(LEGAL_CITEKEY, citekey[:100]) else ""
-        entry = store.save(Resolved(str(ref), work, source), file if part else None, tags, part, wish)
+        wish = {"citekey": citekey if re.fullmatch(LEGAL_CITEKEY, citekey[:100]) else ""}
+        wish |= {"added_at": _iso(table.get("added_at")) or ""}
+        entry = store.save(resolved, file if part else None, lambda known: (*known, *_tags_of(table)), part, wish)
     foreign = sorted(set(table) - set(_KNOWN_KEYS))
     warnings = [f"Its citekey {citekey} is {entry.citekey} here."] if citekey not in {"", entry.citekey} else []
     warnings += [f"Left behind, for it is not doiget's: {clean_line(', '.join(foreign), 200)}."] if foreign else []
@@ -11154,6 +11223,10 @@ async def resolve(
     parsed = parse_ref(ref)
     with time_limit(ctx.time_left(ctx.config.timeout_s)):
         resolved = await resolve_one(ctx, parsed, refresh=refresh)
+        # As a tool it promises to write nothing; there fetch_paper completes what was added without network.
+        kept = {parsed, parse_ref(resolved.ref)} if ctx.max_answer_bytes == math.inf else ()
+        for entry in filter(None, map(ctx.store.load, kept)):
+            await completed(ctx, entry, resolved)
     work = resolved.work
     metadata, cut = capped_metadata(work)
     return {
@@ -11242,11 +11315,15 @@ class BatchJob:
             else:
                 item.ref = str(ref)
                 by_ref.setdefault(ref, []).append(item)
-        for ref in list(by_ref):
-            entry = self.ctx.store.load(ref)
-            if entry and entry.pdf_path:
-                answer = fetch_answer(entry, already=True, warnings=entry.warnings, authors=AUTHORS_LISTED)
-                self.put(by_ref.pop(ref), answer)
+        there = {ref: entry for ref in by_ref if (entry := self.ctx.store.load(ref)) and entry.pdf_path}
+        bare = [ref for ref, entry in there.items() if not entry.is_described]
+        if bare:
+            async with self.ctx.place():
+                answers = await resolve_together(self.ctx, bare)
+            there |= {ref: await completed(self.ctx, there[ref], answers[ref]) for ref in bare}
+        for ref, entry in there.items():
+            answer = fetch_answer(entry, already=True, warnings=entry.warnings, authors=AUTHORS_LISTED)
+            self.put(by_ref.pop(ref), answer)
         if by_ref:
             async with self.ctx.place():  # a batch is one entry of a queue, however many papers it names
                 await self._fetch_all(by_ref)
@@ -11389,7 +11466,7 @@ async def add(
     parsed = parse_ref(ref)
     next(_pdf_chunks(path))  # before anybody is asked
     answers = await resolve_together(ctx, [parsed])
-    return await _add_pdf(ctx, _or_as_named(parsed, answers[parsed], Work()), path)
+    return await _add_pdf(ctx, parsed, _or_as_named(parsed, answers[parsed], Work()), path)
 
 
 async def _add_listed(ctx: Context, path: Path) -> Answer:
@@ -11424,7 +11501,7 @@ async def _add_reference(
     try:
         ref = parse_word(Listed(reference))
         path = _attached_pdf(reference, folder)
-        return await _add_pdf(ctx, _or_as_named(ref, answers[ref], reference.work), path, AUTHORS_LISTED)
+        return await _add_pdf(ctx, ref, _or_as_named(ref, answers[ref], reference.work), path, AUTHORS_LISTED)
     except DoigetError as error:
         return {"ref": None} | answer_of_error(error, str(reference.ref) if reference.ref else None)
 
@@ -11444,8 +11521,10 @@ def _attached_pdf(reference: Reference, folder: Path) -> Path:
     raise DoigetError("no_pdf_in_store", "The entry names no file.")
 
 
-async def _add_pdf(ctx: Context, resolved: Resolved, path: Path, authors: int = AUTHORS_SHOWN) -> Answer:
+async def _add_pdf(ctx: Context, asked: Ref, resolved: Resolved, path: Path, authors: int = AUTHORS_SHOWN) -> Answer:
     """Copy a PDF into the store, unless this very PDF is there already; answers as `fetch` does."""
+    if (known := ctx.store.load(asked)) and not known.is_described:  # added before without network
+        resolved = replace(resolved, ref=known.ref)
     target = parse_ref(resolved.ref)
     async with hold_lock_async(ctx.store.lock_path(target)):
         ctx.log.ensure_writable()
@@ -11458,6 +11537,7 @@ async def _add_pdf(ctx: Context, resolved: Resolved, path: Path, authors: int = 
                 now = utc_now(ctx.client.pacer.clock())
                 about = StoredFile(part.sha256(), part.size, "local", version=None, fetched_at=now)
                 entry = await ctx.store.save_in_thread(resolved, file=about, part=part)
+            entry = await completed(ctx, entry, resolved)
     return fetch_answer(entry, already=already, warnings=[*entry.warnings, *resolved.warnings], authors=authors)
 
 
@@ -11504,6 +11584,8 @@ def find_entry(ctx: Context, ref: Ref) -> Entry | None:
     if entry is None and ref.kind in {RefKind.PMID, RefKind.PMCID}:  # stored under its DOI, which names it, too
         found = map(ctx.store.load_key, ctx.index.keys(f'ref:"{ref.id}"'))
         entry = next((e for e in found if e and ref.id in {e.work.pmid, e.work.pmcid}), None)
+    if entry is None:
+        ctx.store.check()
     return entry
 
 
@@ -11598,6 +11680,7 @@ def search(
     "Quoted phrases", -without, author: title: venue: tag: type: doi: year:2019..2021 has:pdf retracted:yes; a pasted
     DOI or arXiv id finds its paper. Case and accents do not matter.
     """
+    ctx.store.check()
     hits = ctx.index.search(query, limit, cursor)
     found = [(entry, behind) for key, behind in hits.page if (entry := ctx.store.load_key(key))]
     rows = [entry_summary(entry) for entry, _ in found]
@@ -11625,11 +11708,14 @@ def tag(
     entry = find_entry(ctx, parsed)
     if entry is None:
         raise missing_entry(ctx, parsed, f"The store holds no entry for {parsed}.")
-    tags = {tag.casefold(): tag for tag in (*entry.tags, *_parted(add))}
-    for word in _parted(remove):
-        tags.pop(word.casefold(), None)
-    if list(entry.tags) != list(tags.values()):
-        entry = ctx.store.save(Resolved(entry.ref, entry.work, "store"), tags=list(tags.values()))
+
+    def changed(old: Sequence[str]) -> list[str]:
+        tags = {tag.casefold(): tag for tag in (*old, *_parted(add))}
+        taken_off = {word.casefold() for word in _parted(remove)}
+        return [tag for name, tag in tags.items() if name not in taken_off]
+
+    if list(entry.tags) != changed(entry.tags):  # made anew from what the record says once it is locked
+        entry = ctx.store.save(Resolved(entry.ref, Work(), "store"), tags=changed)
     return {"ok": True, "ref": entry.ref, "citekey": entry.citekey, "tags": list(entry.tags)}
 
 
@@ -11770,17 +11856,15 @@ def _export(
     A cursor names a place in that order: entries added meanwhile shift nothing. Raises INVALID_ARGUMENT (schema,
     bad_cursor), and INVALID_REF or NOT_FOUND (no_pdf_in_store) where nothing is to be written (case RI-01).
     """
+    ctx.store.check()
     assigned = ctx.store.citekeys()
     keys, missing = _chosen_keys(ctx, refs, query, assigned)
     citekeys, after = unique_citekeys(assigned), _place_of(cursor)
     last: str | None = None
     page = ExportPage(formats, options, ctx.max_answer_bytes / 2)
-    if missing:
-        page.warnings.append(
-            f"Not in the store: {', '.join(missing[:3])}{', …' if len(missing) > 3 else ''} ({len(missing)})."
-        )
-        if page.room < math.inf:  # an answer for a model: half of the room is for the entries
-            missing = missing[: fitting_rows([{"ref": ref} for ref in missing], int(page.room / 4))]
+    page.warnings += say_missing(missing, 3)
+    if missing and page.room < math.inf:  # an answer for a model: half of the room is for the entries
+        missing = missing[: fitting_rows([{"ref": ref} for ref in missing], int(page.room / 4))]
     for place in sorted(place for key in keys if (place := (assigned.get(key, "").lower(), key)) > after):
         entry = ctx.store.load_key(place[1])
         if entry is None:  # no use, or gone since
@@ -11823,6 +11907,12 @@ def _chosen_keys(
     if not found and len(errors) == len(missing):
         raise errors[0]
     return found, list(missing)
+
+
+def say_missing(missing: Sequence[str], shown: int) -> list[str]:
+    """Name what a list names and the store does not hold, the first of it."""
+    more = ", …" if len(missing) > shown else ""
+    return [f"Not in the store: {', '.join(missing[:shown])}{more} ({len(missing)})."] if missing else []
 
 
 def _place_of(cursor: str) -> tuple[str, str]:
@@ -11972,6 +12062,7 @@ def pack(
     keys, missing = _chosen_keys(ctx, refs, query, ctx.store.keys())
     answer = write_pack(ctx.store, keys, Path(file))
     answer["counts"] |= {"missing": len(missing)}
+    answer["warnings"] = [*say_missing(missing, WARNINGS_SHOWN), *answer["warnings"]]
     return {"ok": True, **answer, "missing": missing}
 
 
@@ -12699,9 +12790,10 @@ def render_resolve(answer: Answer) -> str:
 
 
 def render_fetch(answer: Answer) -> str:
-    """Render a fetched paper: the path on the first line, then a one-line reference."""
+    """Render a fetched paper: the path on the first line, then a one-line reference, then where --to put a copy."""
     about = (f"({answer['year'] or 'n.d.'})", answer["title"] or "[no title]", answer["container_title"], answer["ref"])
-    return f"{answer['path']}\n{citation(answer['authors'][:3], answer['authors_total'], *about)} [{answer['citekey']}]"
+    line = f"{citation(answer['authors'][:3], answer['authors_total'], *about)} [{answer['citekey']}]"
+    return "\n".join([str(answer["path"]), line, *(f"copy: {path}" for path in answer.get("written", []))])
 
 
 def render_result(result: Answer) -> str:
@@ -13655,7 +13747,7 @@ def serve_session(wire: Wire, ctx: Context, tools: Mapping[str, Op]) -> int:
 # ############################################################################
 # Words in, answers out: global flags, one parser per operation, the one door
 # to stdout, exit statuses.
-# Uses: 1, 2, 4, 13, 14, 21, 23, 24.
+# Uses: 1, 2, 4, 10, 13, 14, 21, 23, 24.
 # Promises: artefacts always print, also into a pipe; under --json every
 # outcome is one JSON object; no traceback reaches a user.
 
@@ -13956,7 +14048,7 @@ def add_argument(parser: Any, param: Param) -> None:
 
 def _run_operation(console: Console, op: Op, flags: Mapping[str, Any], words: Sequence[str]) -> int:
     given = parse_words(op, words)
-    warnings = read_inputs(op, given)
+    warnings = [*read_inputs(op, given)]
     arguments = check_arguments(op, {**op.cli_defaults, **given})
     render = op.formats.get(arguments.pop("format", ""), op.render) if op.formats else op.render
     if flags.get("to") and not (op.pdfs or op.files):
@@ -13976,9 +14068,9 @@ def _run_operation(console: Console, op: Op, flags: Mapping[str, Any], words: Se
         error.extra["ref"] = error.extra.get("ref") or asked_ref(arguments)
         raise
     if flags.get("to") and op.files:
-        answer["written"] = write_texts(op.files(answer), Path(flags["to"]))
+        answer["written"] = write_texts(op.files(answer), Path(flags["to"]), warnings)
     elif flags.get("to"):
-        copy_pdfs(answer, Path(flags["to"]))
+        answer["written"] = copy_pdfs(answer, Path(flags["to"]), warnings)
     if warnings:
         answer["warnings"] = [*warnings, *answer.get("warnings", [])]
     _show(console, replace(op, render=render), answer)
@@ -13997,7 +14089,7 @@ def parse_words(op: Op, words: Sequence[str]) -> dict[str, Any]:
     if text and found[text]:
         found[text] = " ".join(found[text])
     plain = {name: value.replace("\0", "") if isinstance(value, str) else value for name, value in found.items()}
-    if not (plain.get("query") or "").strip() and plain.get("query") is not None:
+    if isinstance(query := plain.get("query"), str) and not query.strip():
         raise DoigetError("bad_query", "The query is empty.")  # an unset variable of a shell must not mean everything
     return {name: value for name, value in plain.items() if value not in (None, False, [], {})}
 
@@ -14112,28 +14204,49 @@ def _show(console: Console, op: Op, answer: dict[str, Any]) -> None:
             console.json(item)
 
 
-def copy_pdfs(answer: Mapping[str, Any], folder: Path) -> None:
-    """Copy the PDFs of a fetch or batch answer into a folder, under their names in the store; raises STORE_ERROR."""
-    for result in answer.get("results") or [answer]:
-        if result.get("ok") and result.get("path"):
-            source = Path(result["path"])
-            make_folder(folder, 0o755)
+def copy_pdfs(answer: Mapping[str, Any], folder: Path, notes: list[str]) -> list[str]:
+    """Copy the PDFs of a fetch or batch answer into a folder, under their names in the store; else as `write_texts`."""
+    results = [result for result in answer.get("results") or [answer] if result.get("ok") and result.get("path")]
+    sources = dict.fromkeys(Path(result["path"]) for result in results)
+    for source in sources:
+        make_folder(folder, 0o755)
+        if keep_other(folder / source.name, _sha256_of(source), notes):
             copy_file(source, folder / source.name)
+    return [str(folder / source.name) for source in sources]
 
 
-def write_texts(texts: Mapping[str, str], folder: Path) -> list[str]:
+def write_texts(texts: Mapping[str, str], folder: Path, notes: list[str]) -> list[str]:
     """Write texts into a folder by their names; returns the paths. Raises STORE_ERROR.
 
-    What was there and differs is kept beside as `NAME~`: it may be somebody's work.
+    What was there and differs is kept, and `notes` say where.
     """
     make_folder(folder, 0o755)
     for name, text in texts.items():
-        data, place = text.encode("utf-8", "replace"), folder / name
-        with disk_errors("replace", place):
-            if is_regular_file(place) and place.read_bytes() != data:
-                replace_file(place, folder / f"{name}~")
-        write_atomic(place, data, 0o644)
+        data = text.encode("utf-8", "replace")
+        if keep_other(folder / name, digest_of(io.BytesIO(data)), notes):
+            write_atomic(folder / name, data, 0o644)
     return [str(folder / name) for name in texts]
+
+
+def keep_other(place: Path, sha256: str, notes: list[str]) -> bool:
+    """Make way for a file: what is there and differs may be somebody's work, and becomes `NAME~`, or `NAME~2`, ….
+
+    Says whether there is anything to be written: False where the very file is there already. Raises STORE_ERROR.
+    """
+    if not is_regular_file(place):
+        return True
+    if (digest := _sha256_of(place)) == sha256:
+        return False
+    with disk_errors("replace", place):
+        names = (place.with_name(f"{place.name}~{number if number > 1 else ''}") for number in itertools.count(1))
+        kept = next(name for name in names if not os.path.lexists(name) or _is_file_of(name, digest))
+        replace_file(place, kept)
+    notes.append(f"{place} was another file; it is kept as {kept.name}.")
+    return True
+
+
+def _is_file_of(path: Path, sha256: str) -> bool:
+    return is_regular_file(path) and _sha256_of(path) == sha256
 
 
 def read_inputs(op: Op, given: dict[str, Any]) -> tuple[str, ...]:
@@ -14156,9 +14269,9 @@ def read_words(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
             listed = parse_bibliography(load_text(word, MAX_BIBLIOGRAPHY_BYTES))
             refs += map(Listed, listed.references)
             warnings += listed.warnings
-        elif word.lower().endswith(LIST_SUFFIXES) and not find_refs(word):
-            raise DoigetError("schema", f"There is no file {word[:200]!r}, and it is no identifier.")
         else:
+            if word.lower().endswith(LIST_SUFFIXES) and not find_refs(word):
+                warnings += (f"There is no file {word[:200]!r}; it was taken for an identifier.",)
             refs += _quoted_refs(word)
     if not refs:
         raise DoigetError("schema", "The list holds no reference.")

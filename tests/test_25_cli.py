@@ -1106,10 +1106,13 @@ def test_slips_of_scripts_are_named(run: Runner, home: Home) -> None:
     shelve(home, DOI, title="Kept")
     for words in (("export", "--query", ""), ("search", " ")):
         assert error_of(run(*words, "--json"))["reason"] == "bad_query"
-    for words in (("--store=", "recent"), ("fetch", DOI, "--to", ""), ("batch", DOI, "no-such-list.bib")):
+    for name, *words in (("--store", "--store=", "recent"), ("--to", "fetch", DOI, "--to", "")):
         error = error_of(run(*words, "--json"))
         assert error["reason"] == "schema", words
-        assert words[0].strip("=") in error["message"] or words[-1] in error["message"] or "--to" in error["message"]
+        assert name in error["message"]
+    mistyped = run("batch", DOI, "no-such-list.bib", "--offline", "--json").json()
+    assert mistyped["warnings"] == ["There is no file 'no-such-list.bib'; it was taken for an identifier."]
+    assert [row["ref"] for row in mistyped["results"]] == [DOI, None]
     home.write_config('timeout_s = "soon"\n')
     assert "config set timeout_s" in error_of(run("info", DOI, "--json"))["hint"]
     assert run("config", "set", "timeout_s", "40").rc == 0
