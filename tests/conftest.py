@@ -44,6 +44,11 @@ def pytest_configure(config: pytest.Config) -> None:
     let_children_be_interrupted()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The soak takes minutes and little of the machine: begun first, it runs beside all the others."""
+    items.sort(key=lambda item: "test_soak" not in item.nodeid)
+
+
 def let_children_be_interrupted() -> None:
     """A run in the background of a shell ignores SIGINT, and its children would inherit that."""
     with contextlib.suppress(ValueError):  # not in the main thread
