@@ -210,7 +210,7 @@ def few_or_many(few: int, many: int) -> Any:
     return pytest.mark.parametrize("kills", [few, pytest.param(many, marks=pytest.mark.long)])
 
 
-@few_or_many(15, 120)
+@few_or_many(10, 120)
 def test_fetch_killed_at_any_moment(run: Runner, world: World, net: FakeInternet, kills: int) -> None:
     """The entry is not there or whole; the same command then completes it and clears the leftovers away.
 
