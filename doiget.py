@@ -5080,8 +5080,12 @@ class Store:
     def check(self) -> None:
         """Raise STORE_ERROR (not_writable) where the store cannot be looked into; an absent one is an empty one."""
         for folder in (self.root, self.metadata):
-            with disk_errors("read", folder), suppress(FileNotFoundError), os.scandir(folder):
-                pass
+            with disk_errors("read", folder), suppress(FileNotFoundError):
+                try:
+                    os.scandir(folder).close()
+                except NotADirectoryError:
+                    if os.path.lexists(folder):  # else a place below a file: nothing is there
+                        raise
 
     def keys(self) -> list[str]:
         """List the safekeys of all records, in order; raise as `check`."""

@@ -223,6 +223,67 @@ def library_rows(pyz: Path, folder: str, counts: Sequence[int]) -> list[tuple[st
     return found
 
 
+BARE_LOOP = """
+import hashlib, httpx, ssl, sys
+digest, context = hashlib.sha256(), ssl.create_default_context(cafile=sys.argv[2])
+with httpx.Client(verify=context, proxy=sys.argv[3]) as client, client.stream("GET", sys.argv[1]) as answer:
+    with open(sys.argv[4], "wb") as file:
+        for block in answer.iter_raw(65536):
+            digest.update(block)
+            file.write(block)
+"""
+
+
+def timed_child(command: Sequence[Any], env: dict[str, str]) -> tuple[float, float]:
+    """Run a process; returns its seconds and its peak of memory in MB."""
+    start = time.perf_counter()
+    process = subprocess.Popen(list(map(str, command)), env=env, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    assert status == 0, command
+    return time.perf_counter() - start, usage.ru_maxrss / (1024 if sys.platform == "linux" else 2**20)
+
+
+def network_rows(pyz: Path, folder: str) -> list[tuple[str, str, str, str]]:
+    """Measure a large download and a large batch in the fake internet of the tests."""
+    from fake_internet import FakeInternet
+    from test_21_batch import ARXIV, fill
+    from worlds import World, big_pdf
+
+    def fetch(ref: str, *words: str) -> list[Any]:
+        return [sys.executable, pyz, "fetch", ref, *words]
+
+    size, found = 150_000_000, []
+    with FakeInternet() as net:
+        world, env = World(net), environment(folder) | net.env() | {"DOIGET_EMAIL": "reader@university.example.org"}
+        for number, paper in enumerate([world.paper(f"10.1371/bench.{n}") for n in range(4)]):
+            net.url(paper.pdf_url, big_pdf(size if number else 1000))
+        _, small_mb = timed_child(fetch("10.1371/bench.0"), env)
+        ours = [timed_child(fetch(f"10.1371/bench.{n}"), env) for n in (1, 2, 3)]
+        bare = [
+            timed_child(
+                [sys.executable, "-c", BARE_LOOP, paper.pdf_url, net.ca_file, net.proxy_url, f"{folder}/b"], env
+            )
+            for _ in ours
+        ]
+        took, least = (statistics.median(seconds for seconds, _ in times) for times in (ours, bare))
+        found.append(against("fetching 150 MB", took, "s", "bare httpx loop with a digest", least))
+        peak = max(megabytes for _, megabytes in ours)
+        found.append(against("peak of memory at 150 MB", peak, "MB", "the same at 1 kB", small_mb))
+    with FakeInternet() as net:
+        mixed = fill(World(net))
+        command = [sys.executable, pyz, "batch", *mixed.refs, "--jsonl"]
+        process = subprocess.Popen(list(map(str, command)), env=env | net.env(), stdout=subprocess.PIPE)
+        assert process.stdout
+        for _ in range(80):  # the 20 papers of arXiv come at its pace, a minute long
+            process.stdout.readline()
+        net.wait_for(ARXIV, "/pdf/", 1, timeout=60)
+        process.terminate()
+        process.communicate()
+        asked = [request for request in net.requests() if ".pdf" not in request.path and "/pdf/" not in request.path]
+        found.append(against("requests to resolve 100 mixed refs", len(asked), "", "at most", 8))
+    return found
+
+
 def rows(pyz: Path, folder: str) -> list[tuple[str, str, str, str]]:
     """Measure; returns (what, figure, against, ratio)."""
     python, env = sys.executable, environment(folder)
@@ -251,6 +312,7 @@ def rows(pyz: Path, folder: str) -> list[tuple[str, str, str, str]]:
     )
     found.append(against("p50 of health", median_ms(lambda: session.call("doiget_health"), 200), "ms", "aim", 5))
     session.close()
+    found += network_rows(pyz, f"{folder}/net")
     shelve(Path(folder) / "many", 10_000)
     for name in ("bibtex", "csl"):
         export = command(str(pyz), "export", "--format", name, "--store", f"{folder}/many")

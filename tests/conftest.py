@@ -45,8 +45,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The soak takes minutes and little of the machine: begun first, it runs beside all the others."""
-    items.sort(key=lambda item: "test_soak" not in item.nodeid)
+    """What takes longest is begun first, so that the others run beside it and nothing is waited for at the end."""
+    long = "test_soak", "test_two_builds_are_the_same", "test_fetch_killed_at_any"
+    items.sort(key=lambda item: not any(name in item.nodeid for name in long))
 
 
 def let_children_be_interrupted() -> None:
