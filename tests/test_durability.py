@@ -269,7 +269,7 @@ def removable(run: Runner, world: World) -> Paper:
     return paper
 
 
-@few_or_many(8, 60)
+@few_or_many(5, 60)
 def test_remove_killed_at_any_moment(run: Runner, removable: Paper, kills: int) -> None:
     """The entry is there or in the trash, and `restore` brings it back as it was."""
     shelf = Shelf(run)
@@ -290,7 +290,7 @@ def test_remove_killed_at_any_moment(run: Runner, removable: Paper, kills: int) 
     assert run("trash", "--json").json()["entries"] == []
 
 
-@few_or_many(8, 60)
+@few_or_many(5, 60)
 def test_restore_killed_at_any_moment(run: Runner, removable: Paper, kills: int) -> None:
     """The entry is in the trash or back as it was, never half of it, and never lost."""
     shelf = Shelf(run)
