@@ -245,6 +245,7 @@ def timed_child(command: Sequence[Any], env: dict[str, str]) -> tuple[float, flo
 
 def network_rows(pyz: Path, folder: str) -> list[tuple[str, str, str, str]]:
     """Measure a large download and a large batch in the fake internet of the tests."""
+    sys.path.insert(0, str(ROOT))
     from fake_internet import FakeInternet
     from test_21_batch import ARXIV, fill
     from worlds import World, big_pdf
