@@ -10317,7 +10317,6 @@ _CATEGORY: Final = (
     r"|(?:cond-mat|physics)\.(?:[a-z]+-[a-z]+|optics|other|soft)|(?:astro|hep|math|nucl|quant)-(?:ph|ex|lat|th)"
     r"|cond-mat|gr-qc|q-bio|q-fin)"
 )
-_SPLIT_ARCHIVES: Final = ("astro-ph", "cond-mat", "q-bio", "q-fin")  # their papers are in categories below: astro-ph.CO
 #: What scanning and copying do to a word at the end of a line: `Atten- tion`. Not `pre- and postoperative`.
 _BROKEN_WORD: Final = r"(?<=[^\W\d_])[-\xad\u2010]\s+(?!(?:and|or|to|und|oder|et|y)\b)(?=[a-z])"
 #: A DOI as PDFs space it out, announced or alone: `doi: 10. 1371 / journal. pone. 0000043`. Only `find` guesses so.
@@ -10361,7 +10360,7 @@ class Question:
         """Word the question for a source: Crossref reads whole citations, the others want every word to occur."""
         words = self.words if source == "crossref" else self.title
         if self.category:
-            words = f"cat:{self.category}{'*' if self.category in _SPLIT_ARCHIVES else ''}"
+            words = f"cat:{self.category}{_WHOLE_ARCHIVES.get(self.category, '')}"
         if source == "arxiv" and not self.category:
             words = " ".join([word for word in words.split() if word not in _SMALL_WORDS][:MAX_TERMS]) or words
         limits = {"year_from": self.years[0], "year_to": self.years[1]}
@@ -12253,9 +12252,7 @@ def render_item(item: Item) -> dict[str, Any]:
     metadata = {"ref": item_ref(work), **metadata_of(replace(work, abstract=None))}
     metadata |= {name: metadata[name][:AUTHORS_LISTED] for name in ("authors", "editors") if name in metadata}
     metadata |= {name: metadata[name][:RELATIONS_SHOWN] for name in ("relations", "isbn", "issn") if name in metadata}
-    copies = sorted((location for location in work.locations if location.pdf_url), key=location_rank)
-    urls = [copy.pdf_url for copy in copies] + [location.landing_page_url for location in work.locations]
-    return {**metadata, "authors_total": len(work.authors), "oa_url": next(filter(None, urls), None)}
+    return {**metadata, "authors_total": len(work.authors), "oa_url": open_copy(work)}
 
 
 def item_ref(work: Work) -> str | None:
