@@ -595,8 +595,9 @@ def is_datacite_prefix(doi: str) -> bool:
 # ############################################################################
 # MARK: 3. Records
 # ############################################################################
-# The shapes that travel inside doiget, and the cleaning of outside text.
-# Uses: 2 Identifiers.
+# The shapes that travel inside doiget, the cleaning of outside text, and the
+# checking of arguments.
+# Uses: 1 Errors, 2 Identifiers.
 # Promises: text in a Work is NFC, free of markup, control and bidi characters,
 # and capped; a Work survives `work_to_dict` and back unchanged.
 
@@ -1291,6 +1292,143 @@ def merge_works(primary: Work, *others: Work) -> Work:
     values["relations"] = tuple(dict.fromkeys(relation for work in works for relation in work.relations))
     values["locations"] = unite_locations([location for work in works for location in work.locations])
     return Work(**values)
+
+
+# ---- Arguments ----
+#
+# What callers may say, people and models alike: the parameters of every operation, and of every row of the catalogue.
+
+
+class Arg(NamedTuple):
+    """What a parameter's annotation says besides its type: help for people and models, and its limits."""
+
+    help: str
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    min_length: int | None = None
+    max_length: int | None = None
+    pattern: str = ""
+    words: bool = False  # on the command line: all remaining words make one text
+    many: bool = False  # on the command line: all remaining words; files and `-` are read (spec §3, batch)
+    file: bool = False  # on the command line: the text of this file, or of `-`; at most max_length bytes
+    pairs: bool = False  # on the command line: the words that read name=value
+    cli: bool = False  # on the command line only: a file's path, which no tool ever takes (spec §3)
+    finder: str = ""  # of an id: the operation of the catalogue that finds it
+
+
+class Param(NamedTuple):
+    """One parameter of an operation: read off its signature, or of a row of the catalogue."""
+
+    name: str
+    kind: Any  # str, int, float, bool, or list[str]
+    arg: Arg
+    required: bool = False
+    keyword: bool = True
+    default: Any = ""
+    what: str = "argument"  # to people
+
+
+REF_ARG: Final = Arg("DOI, arXiv id, PMID or PMCID, bare or in a URL", min_length=4, max_length=1024, pattern=r"\S")
+
+
+def check_value(param: Param, value: Any) -> Any:
+    """Check one argument against its parameter; returns it converted. Raises INVALID_ARGUMENT (schema)."""
+    if param.kind == list[str]:
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise bad_argument(param, "be a list of texts")
+        for item in value:
+            _check_text(param._replace(arg=param.arg._replace(max_length=None)), item)
+        return value
+    if param.kind is bool:
+        if str(value).lower() not in {"true", "false"}:
+            raise bad_argument(param, "be true or false")
+        return str(value).lower() == "true"
+    if param.kind is str:
+        _check_text(param, value)
+        return value
+    if param.arg.pairs:
+        return _check_pairs(param, value)
+    return _checked_number(param, value)
+
+
+def bad_argument(param: Param, must: str) -> DoigetError:
+    """Make the error for a value that is not what a parameter takes."""
+    hint = f"`{param.arg.finder}` finds it." if param.arg.finder else ""
+    return DoigetError("schema", f"The {param.what} {param.name!r} must {must}.", hint=hint)
+
+
+def _check_pairs(param: Param, value: Any) -> dict[str, Any]:
+    """Read an object of scalars; models also write it as a text."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        names = [name for name, _ in pairs]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise bad_argument(param, f"say {twice[0][:60]!r} only once")
+        return dict(pairs)
+
+    try:
+        found = json.loads(value, object_pairs_hook=once) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or any(isinstance(part, dict | list) for part in found.values()):
+        raise bad_argument(param, "be an object of texts, numbers and booleans")
+    return found
+
+
+def _checked_number(param: Param, value: Any) -> float | int:
+    try:
+        number = float(value) if not isinstance(value, bool) else math.nan
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number) or (param.kind is int and number != int(number)):
+        raise bad_argument(param, f"be a {'whole ' if param.kind is int else ''}number")
+    low, high = param.arg.minimum, param.arg.maximum
+    if (low is not None and number < low) or (high is not None and number > high):
+        raise bad_argument(param, f"lie between {low:g} and {high:g}")
+    return int(number) if param.kind is int else number
+
+
+def _check_text(param: Param, value: Any) -> None:
+    arg = param.arg
+    if not isinstance(value, str):
+        raise bad_argument(param, "be a text")
+    if arg.cli and not value.strip():
+        raise bad_argument(param, "name a file")
+    if arg.choices and value not in arg.choices:
+        raise bad_argument(param, f"be one of: {', '.join(arg.choices)}")
+    if arg is REF_ARG:  # a text that is none is INVALID_REF, which parse_ref says best
+        return
+    if arg.max_length is not None and len(value) > arg.max_length:
+        raise bad_argument(param, f"have at most {arg.max_length} characters")
+    if arg.pattern and not re.fullmatch(arg.pattern, value, re.ASCII):
+        raise bad_argument(param, f"be {arg.help}")
+
+
+_JSON_TYPES: Final = {str: "string", int: "integer", float: "number", bool: "boolean"}
+
+
+def param_schema(param: Param) -> dict[str, Any]:
+    """Render the JSON Schema of one parameter."""
+    arg, many = param.arg, param.kind == list[str]
+    kind = "array" if many else _JSON_TYPES.get(param.kind, "object")
+    schema: dict[str, Any] = {"type": kind, "description": arg.help}
+    sizes = ("minItems", "maxItems") if many else ("minLength", "maxLength")
+    limits = {sizes[0]: arg.min_length, sizes[1]: arg.max_length, "minimum": arg.minimum, "maximum": arg.maximum}
+    schema |= {name: limit for name, limit in limits.items() if limit is not None}
+    choices = {"enum": list(arg.choices)} if arg.choices else {}
+    schema |= {"items": {"type": "string", **choices}} if many else choices
+    return schema | ({"pattern": arg.pattern} if arg.pattern else {})
+
+
+def params_schema(params: Collection[Param]) -> dict[str, Any]:
+    """Render the JSON Schema (2020-12) of some parameters: flat, closed (spec §3)."""
+    return {
+        "type": "object",
+        "properties": {param.name: param_schema(param) for param in params},
+        "required": [param.name for param in params if param.required],
+        "additionalProperties": False,
+    }
 
 
 # ############################################################################
@@ -3054,9 +3192,7 @@ class Client:
     transport: Any = None  # demo's world; None: the real internet
     on_bytes: Callable[[int, int, str], None] | None = None  # (got, expected or 0, host) of a download
     connections: dict[str, Any] = field(default_factory=dict)  # httpx clients, by the proxy they use
-    blocked: dict[str, float] = field(
-        default_factory=dict
-    )  # hosts that answered 403, and until when they are left alone
+    blocked: dict[str, float] = field(default_factory=dict)  # until when hosts that answered 403 are left alone
 
     async def aclose(self) -> None:
         while self.connections:
@@ -4014,11 +4150,8 @@ def parse_esummary(result: object, uid: str) -> Parsed | None:
     ids = {as_text(part.get("idtype")): part.get("value") for part in dicts(raw, "articleids")}
     located = re.search(r"10\.\d{4,9}/\S+", as_text(raw.get("elocationid")) or "")
     values["doi"] = clean_doi(ids.get("doi")) or (located and located[0])
-    values |= {
-        "pmid": uid,
-        "pmcid": [ids.get("pmc"), ids.get("pmcid")],
-        "url": f"https://pubmed.ncbi.nlm.nih.gov/{uid}/",
-    }
+    values |= {"pmid": uid, "pmcid": [ids.get("pmc"), ids.get("pmcid")]}
+    values["url"] = f"https://pubmed.ncbi.nlm.nih.gov/{uid}/"
     named = [(part.get("authtype"), part.get("name")) for part in dicts(raw, "authors")]
     values["authors"] = [{"literal": n} if kind == "CollectiveName" else medline_author(n) for kind, n in named]
     values["retraction"] = {"status": "retracted", "source": "pubmed"} if "retracted publication" in kinds else None
@@ -4583,8 +4716,7 @@ def parse_cited_crossref(message: object) -> CitedWork | None:
 
 
 def _cited(work: Work, aliases: tuple[str, ...], cites: Iterable[str | None]) -> CitedWork:
-    names = (work.doi, work.arxiv_id and f"arXiv:{work.arxiv_id}", work.pmid and f"pmid:{work.pmid}", work.pmcid)
-    ref, keys = next(filter(None, map(graph_ref, names)), None), tuple(dict.fromkeys(filter(None, cites)))[:MAX_CITES]
+    ref, keys = next(iter(refs_of(work)), None), tuple(dict.fromkeys(filter(None, cites)))[:MAX_CITES]
     return CitedWork(ref, aliases, work.title, work.year, work.retraction is not None, work.cited_by_count or 0, keys)
 
 
@@ -4609,6 +4741,13 @@ def graph_ref(value: object) -> str | None:
     """Name a work in a graph by the identifier in a text: without version, for all versions are one work there."""
     ref = _ref(value) if value else None
     return str(replace(ref, version=None)) if ref and ref.kind is not RefKind.SHORT_DOI else None
+
+
+def refs_of(work: Work) -> list[str]:
+    """List the refs of a work, the best first: DOI, arXiv id, or where it has neither PubMed's numbers."""
+    arxiv = f"arXiv:{work.arxiv_id}" if work.arxiv_id else None
+    known = list(dict.fromkeys(filter(None, (graph_ref(work.doi), arxiv))))
+    return known or list(filter(None, (work.pmid and f"pmid:{work.pmid}", work.pmcid)))
 
 
 def graph_doi(ref: str) -> str | None:
@@ -5887,9 +6026,8 @@ def _person_words(raw: object) -> str:
     if not isinstance(raw, dict):
         return fold_words(as_text(raw) or "")
     given, *rest = (as_text(raw.get(name)) or "" for name in ("given", "particle", "family", "literal"))
-    return fold_words(
-        " ".join((*rest, given, *rest, *(word[0] for word in given.split()), as_text(raw.get("suffix")) or ""))
-    )
+    suffix, initials = as_text(raw.get("suffix")) or "", (word[0] for word in given.split())
+    return fold_words(" ".join((*rest, given, *rest, *initials, suffix)))
 
 
 def _stamp_of(found: os.stat_result, now_ns: int) -> int:
@@ -7010,10 +7148,8 @@ def _bib_entries(text: str, warnings: list[str]) -> Iterator[_BibEntry]:
 def _note_unread(text: str, line: int, warnings: list[str]) -> None:
     text = re.sub(r"(?m)^[^\S\n]*%[^@\n]*$", "", text)
     if len(warnings) < MAX_WARNINGS and (match := re.search(_LIKE_AN_ID, text)):
-        what = (clean_line(text[match.start() :]) or "")[:40]
-        warnings.append(
-            f"line {line + text.count(chr(10), 0, match.start())}: text outside entries is not read: {what}"
-        )
+        what, line = (clean_line(text[match.start() :]) or "")[:40], line + text.count("\n", 0, match.start())
+        warnings.append(f"line {line}: text outside entries is not read: {what}")
 
 
 def _read_entry(bib: _BibText, head: re.Match[str], line: int) -> _BibEntry:
@@ -8276,14 +8412,9 @@ _LIGHT_FIELDS: Final = (
 )
 
 
-def ref_of(work: Work) -> str | None:
-    """Name a work by its DOI, else by its arXiv id; None if it has neither."""
-    return graph_ref(work.doi or (work.arxiv_id and f"arXiv:{work.arxiv_id}"))
-
-
 def _name_of(work: Work) -> str:
     who = display_name(work.authors[0]) if work.authors else None
-    return ", ".join(filter(None, (ref_of(work), work.title, who, str(work.year or ""))))
+    return ", ".join(filter(None, (*refs_of(work)[:1], work.title, who, str(work.year or ""))))
 
 
 def _notice_of(work: Work) -> tuple[bool, list[Row]]:
@@ -8444,14 +8575,15 @@ class Verification:
             if claim and _is_about_another(claim) == _is_about_another(work):
                 found = compare(claim, work)
                 close += [(found, work)] if (found.title or 0) >= _CLOSE else []
-        return max(close, key=lambda p: (p[0].is_match, p[0].is_near, p[0].score, ref_of(p[1]) or ""), default=None)
+        return max(close, key=lambda p: (p[0].is_match, p[0].is_near, p[0].score, refs_of(p[1])), default=None)
 
     def _by_id(self, r: Reference, ref: Ref) -> Row | None:
         answer, best = self.known.get(ref), self._best(r)
         if answer is None:
             return None
-        is_other = best is not None and best[0].is_match and ref_of(best[1]) not in {None, str(ref)}
-        hints = [evidence("suggestion", str(ref), _name_of(best[1]))] if best and is_other else []
+        meant = best[1] if best and best[0].is_match else Work()
+        is_other = refs_of(meant) and str(ref) not in refs_of(meant)
+        hints = [evidence("suggestion", str(ref), _name_of(meant))] if is_other else []
         if isinstance(answer, DoigetError):
             if answer.code is not Code.NOT_FOUND:
                 return _unchecked(r, answer)
@@ -8474,7 +8606,7 @@ class Verification:
     def _by_search(self, r: Reference) -> Row | None:
         query, best = self._query(r), self._best(r)
         if best and best[0].is_match:
-            return _judged(r, *best, ref_of(best[1]))
+            return _judged(r, *best, next(iter(refs_of(best[1])), None))
         hits = self.hits.get(query) if query else DoigetError("bad_query", "It has neither identifier nor title.")
         if self.unasked is None or hits is None:
             return None
@@ -9352,9 +9484,8 @@ def parse_semanticscholar(item: object) -> Parsed | None:
     if not dig(raw, "title|externalIds"):
         return None
     values, arxiv = pick(raw, _S2), as_text(dig(raw, "externalIds.ArXiv"))
-    values["type"] = next(
-        filter(None, (_S2_TYPES.get(as_text(kind) or "") for kind in as_list(dig(raw, "publicationTypes")))), None
-    )
+    kinds = (_S2_TYPES.get(as_text(kind) or "") for kind in as_list(dig(raw, "publicationTypes")))
+    values["type"] = next(filter(None, kinds), None)
     copy = {"source": "semanticscholar", **pick(dig(raw, "openAccessPdf"), table("pdf_url=url license"))}
     return _with_arxiv("Semantic Scholar", values | {"locations": copy}, arxiv)
 
@@ -9520,46 +9651,39 @@ def _work_of(ref: str) -> Work:
 # ---- Parameters ----
 
 
-class Field(NamedTuple):
-    """One parameter of the catalogue: its type, help, its limits in JSON Schema's words.
-
-    Help of what has a pattern is worded so that "must be" may stand before it; `finder` is where such an id is found.
-    """
-
-    kind: type
-    help: str
-    limits: Mapping[str, Any] = {}
-    finder: str = ""
+def _field(name: str, kind: type, help_text: str, **limits: Any) -> Param:
+    return Param(name, kind, Arg(help_text, **limits), what="parameter")
 
 
 _YEARS: Final = {"minimum": YEARS[0], "maximum": YEARS[-1]}
-FIELDS: Final[Mapping[str, Field]] = {
-    "query": Field(str, "words to search for; the source's own search syntax works too", {"maxLength": 500}),
-    "ref": Field(str, "an identifier of the work that the source knows", {"maxLength": 1024}),
-    "year_from": Field(int, "published in this year or later", _YEARS),
-    "year_to": Field(int, "published in this year or earlier", _YEARS),
-    "open_access_only": Field(bool, "only works with a free copy"),
-    "author": Field(str, "words that the authors' names must hold", {"maxLength": 200}),
-    "author_id": Field(str, "an author's OpenAlex id (A5023888391) or ORCID",
-        {"pattern": r"A\d{4,12}|(?:\d{4}-){3}\d{3}[\dX]"}, "openalex search authors"),
-    "type": Field(str, "a type of work in the source's own words",
-        {"pattern": r"[a-z][a-z-]{2,40}"}),
-    "issn": Field(str, "the ISSN of a journal, such as 1745-2473", {"pattern": r"\d{4}-\d{3}[\dX]"},
-        "crossref search journals"),
-    "funder": Field(str, "a funder's id in the Funder Registry, such as 100000001", {"pattern": r"\d{3,15}"},
-        "crossref search funders"),
-    "category": Field(str, "an arXiv category, such as cs.CL or hep-th",
-        {"pattern": r"[a-z-]{2,10}(?:\.[A-Za-z-]{2,10})?"}),
-    "server": Field(str, "where the preprint is", {"enum": ["biorxiv", "medrxiv"]}),
-    "limit": Field(int, "at most so many items a page", {"minimum": 1, "maximum": MAX_ROWS}),
+#: All parameters there are. Help of what has a pattern is worded so that "must be" may stand before it.
+FIELDS: Final[Mapping[str, Param]] = {
+    param.name: param
+    for param in (
+        _field("query", str, "words to search for; the source's own search syntax works too", max_length=500),
+        _field("ref", str, "an identifier of the work that the source knows", max_length=1024),
+        _field("year_from", int, "published in this year or later", **_YEARS),
+        _field("year_to", int, "published in this year or earlier", **_YEARS),
+        _field("open_access_only", bool, "only works with a free copy"),
+        _field("author", str, "words that the authors' names must hold", max_length=200),
+        _field("author_id", str, "an author's OpenAlex id (A5023888391) or ORCID",
+            pattern=r"A\d{4,12}|(?:\d{4}-){3}\d{3}[\dX]", finder="openalex search authors"),
+        _field("type", str, "a type of work in the source's own words", pattern=r"[a-z][a-z-]{2,40}"),
+        _field("issn", str, "the ISSN of a journal, such as 1745-2473", pattern=r"\d{4}-\d{3}[\dX]",
+            finder="crossref search journals"),
+        _field("funder", str, "a funder's id in the Funder Registry, such as 100000001", pattern=r"\d{3,15}",
+            finder="crossref search funders"),
+        _field("category", str, "an arXiv category, such as cs.CL or hep-th",
+            pattern=r"[a-z-]{2,10}(?:\.[A-Za-z-]{2,10})?"),
+        _field("server", str, "where the preprint is", choices=("biorxiv", "medrxiv")),
+        _field("limit", int, "at most so many items a page", minimum=1, maximum=MAX_ROWS),
+    )
 }  # fmt: skip
 
 
 _TYPE_NAMES: Final = {
-    "crossref": "journal-article",
-    "openalex": "article or preprint",
-    "datacite": "dataset or software",
-}
+    "crossref": "journal-article", "openalex": "article or preprint", "datacite": "dataset or software",
+}  # fmt: skip
 
 
 class CatalogueRow(NamedTuple):
@@ -9584,18 +9708,17 @@ class CatalogueRow(NamedTuple):
         """How its source speaks here."""
         return DIALECTS[self.source]._replace(**self.how)
 
-    def fields(self) -> dict[str, tuple[Field, bool]]:
-        """Return its parameters by name, each with whether it is required."""
-        names = {name.rstrip("?"): not name.endswith("?") for name in self.params.split()}
+    def fields(self) -> dict[str, Param]:
+        """Return its parameters by name."""
         kinds = " or ".join(_KIND_NAMES[kind.value] for kind in REF_FORMS.get(self.source, {}))
-        ref = FIELDS["ref"]._replace(
-            help=f"{kinds} of a preprint at bioRxiv or medRxiv" if self.source == "biorxiv" else kinds
-        )
-        kind = FIELDS["type"]._replace(
-            help=f"a type of work in the source's own words, such as {_TYPE_NAMES.get(self.source)}"
-        )
-        known = {**FIELDS, "ref": ref, "type": kind}
-        return {name: (known[name], required) for name, required in names.items()}
+        where = " of a preprint at bioRxiv or medRxiv" if self.source == "biorxiv" else ""
+        told = {"ref": kinds + where, "type": f"{FIELDS['type'].arg.help}, such as {_TYPE_NAMES.get(self.source)}"}
+        found = {}
+        for word in self.params.split():
+            param = FIELDS[word.rstrip("?")]
+            arg = param.arg._replace(help=told.get(param.name, param.arg.help))
+            found[param.name] = param._replace(arg=arg, required=not word.endswith("?"))
+        return found
 
     def paging(self) -> str:
         """Say in words how its pages hang together."""
@@ -9621,46 +9744,26 @@ def check_params(row: CatalogueRow, given: Mapping[str, object]) -> dict[str, An
         if name not in known:
             hint = f"Parameters: {', '.join(known)}."
             raise DoigetError("schema", f"{row.name} has no parameter {str(name)[:60]!r}.", hint=hint)
-    values = {name: _check(row, name, known[name][0], value) for name, value in given.items() if value is not None}
-    missing = [name for name, (_, required) in known.items() if required and name not in values]
-    if missing:
-        hint = f"Give it by its name: {missing[0]} ({known[missing[0]][0].help})."
-        raise DoigetError("schema", f"The parameter {missing[0]!r} is missing.", hint=hint)
+    values = {name: _check(row, known[name], value) for name, value in given.items() if value is not None}
+    for param in known.values():
+        if param.required and param.name not in values:
+            hint = f"Give it by its name: {param.name} ({param.arg.help})."
+            raise DoigetError("schema", f"The parameter {param.name!r} is missing.", hint=hint)
     if int(values.get("year_from", 0)) > int(values.get("year_to", _DEEP)):
         raise DoigetError("schema", "The parameter 'year_from' is later than 'year_to'.")
     return {name: value for name, value in values.items() if value is not False}
 
 
-def _check(row: CatalogueRow, name: str, about: Field, value: object) -> str | int | bool:
-    if about.kind is bool:
-        if str(value).lower() in {"true", "false"}:
-            return str(value).lower() == "true"
-        raise DoigetError("schema", f"The parameter {name!r} must be true or false.")
-    if about.kind is int:
-        low, high, number = about.limits["minimum"], about.limits["maximum"], as_int(value)
-        if number is None or not low <= number <= high:
-            raise DoigetError("schema", f"The parameter {name!r} must be a whole number from {low} to {high}.")
-        return number
-    return _check_word(row, name, about, value)
-
-
-def _check_word(row: CatalogueRow, name: str, about: Field, value: object) -> str:
-    if not isinstance(value, str | int) or isinstance(value, bool):
-        raise DoigetError("schema", f"The parameter {name!r} must be one text.")
-    text = clean_line(str(value), MAX_RAW)
-    if text is None:
-        raise DoigetError("schema", f"The parameter {name!r} must not be empty.")
-    if len(text) > about.limits.get("maxLength", math.inf):
-        raise DoigetError("schema", f"The parameter {name!r} is longer than {about.limits['maxLength']} characters.")
-    if name == "ref":
-        return _check_ref(row, text)
-    text, choices = _CANONICAL.get(name, str)(text), about.limits.get("enum", [])
-    if choices and text not in choices:
-        raise DoigetError("schema", f"The parameter {name!r} must be one of: {', '.join(choices)}.")
-    if not re.fullmatch(about.limits.get("pattern", ".*"), text, re.ASCII):
-        hint = f"`{about.finder}` finds it." if about.finder else ""
-        raise DoigetError("schema", f"The parameter {name!r} must be {about.help}.", hint=hint)
-    return text
+def _check(row: CatalogueRow, param: Param, value: object) -> str | int | bool:
+    """Check one parameter; a text may come as a number, and is cleaned first."""
+    if param.kind is str:
+        if type(value) not in {str, int}:
+            raise bad_argument(param, "be one text")
+        if (value := clean_line(str(value), MAX_RAW)) is None:
+            raise bad_argument(param, "not be empty")
+        value = _CANONICAL.get(param.name, str)(value)
+    found: str | int | bool = check_value(param, value)
+    return _check_ref(row, str(found)) if param.name == "ref" else found
 
 
 #: How a parameter that is an id is brought into the form its pattern wants.
@@ -9679,7 +9782,7 @@ def _takes(row: CatalogueRow, ref: Ref) -> bool:
 
 def _check_ref(row: CatalogueRow, text: str) -> str:
     """Read the one identifier in a text; for one of the wrong kind, the operations that take it are named."""
-    ref, must = _ref(text), f"The parameter 'ref' must be {row.fields()['ref'][0].help}"
+    ref, must = _ref(text), f"The parameter 'ref' must be {row.fields()['ref'].arg.help}"
     if len(find_refs(text)) > 1:
         raise DoigetError("schema", f"{must}, and one only.", hint="Call once for each identifier.")
     if ref is None:
@@ -10135,7 +10238,7 @@ def _not_askable(row: CatalogueRow, name: str) -> DoigetError:
 def _unknown(row: CatalogueRow, values: Mapping[str, object], *, is_gone: bool = False) -> DoigetError:
     """Make the error for an id that one source does not know, which is not the word of whoever registered it."""
     name = next((name for name in ("issn", "funder") if name in values), "ref")
-    what, title, finder = f"the {name} '{values.get(name, '')}'", row.dialect.title, FIELDS[name].finder
+    what, title, finder = f"the {name} '{values.get(name, '')}'", row.dialect.title, FIELDS[name].arg.finder
     if is_gone:
         return DoigetError("deleted", f"{title} had {what} and deleted it.")
     others = "" if row.source == "arxiv" else "; other sources may"
@@ -10439,13 +10542,6 @@ class Candidate(NamedTuple):
     ref: str = ""  # as it was asked for
 
 
-def names_of(work: Work) -> list[str]:
-    """List the refs of a work: DOI and arXiv id, else PubMed's numbers."""
-    arxiv = f"arXiv:{work.arxiv_id}" if work.arxiv_id else None
-    known = list(dict.fromkeys(filter(None, (graph_ref(work.doi), arxiv))))
-    return known or list(filter(None, (work.pmid and f"pmid:{work.pmid}", work.pmcid)))
-
-
 def related_names(work: Work) -> list[str]:
     """List the refs that a record itself gives for other versions of the work."""
     return list(filter(None, (graph_ref(part.ref) for part in work.relations if part.kind in _SAME_WORK)))
@@ -10456,7 +10552,7 @@ def keys_of(work: Work) -> set[str]:
 
     Titles must be the same word for word, and telling. A preprint may be up to two years older than the article.
     """
-    words, refs = title_words(f"{work.title} {work.subtitle or ''}" if work.title else ""), names_of(work)
+    words, refs = title_words(f"{work.title} {work.subtitle or ''}" if work.title else ""), refs_of(work)
     telling = [word for word in words if word not in _SMALL_WORDS and not re.fullmatch(r"\d+|[ivx]+", word)]
     keys = {*refs, *related_names(work)}
     if len(telling) < _GENERIC or not work.authors or not work.year:
@@ -10492,7 +10588,7 @@ def unite(candidates: Iterable[Candidate]) -> list[Match]:
         parts, keys = [candidate], keys_of(candidate.work)
         for others, more in {id(groups[key]): groups[key] for key in keys if key in groups}.values():
             parts, keys = parts + others, keys | more
-        groups |= dict.fromkeys(keys if names_of(candidate.work) else (), (parts, keys))
+        groups |= dict.fromkeys(keys if refs_of(candidate.work) else (), (parts, keys))
     return [_match_of(*group) for group in {id(group): group for group in groups.values()}.values()]
 
 
@@ -10500,17 +10596,11 @@ def _match_of(group: Sequence[Candidate], keys: set[str]) -> Match:
     """Describe a work by its best record: the article before the preprint, the registry's before the indexes'."""
 
     def rank(part: Candidate) -> tuple[Any, ...]:
-        order = (*RECORD_SOURCES, part.source).index(part.source)
-        return (
-            is_preprint(part.work),
-            names_of(part.work)[0].startswith("arXiv:"),
-            order,
-            part.place or 0,
-            repr(part.work),
-        )
+        order, is_arxiv = (*RECORD_SOURCES, part.source).index(part.source), refs_of(part.work)[0].startswith("arXiv:")
+        return is_preprint(part.work), is_arxiv, order, part.place or 0, repr(part.work)
 
     parts = sorted(group, key=rank)
-    refs = [name for part in parts for name in names_of(part.work)]
+    refs = [name for part in parts for name in refs_of(part.work)]
     ref = next((part.ref for part in parts if part.ref), refs[0])  # with the version that was asked for
     also = {*refs, *(name for part in parts for name in related_names(part.work))} - {ref, graph_ref(ref)}
     listed = sorted((part.place, part.source) for part in parts if part.place is not None)
@@ -10743,7 +10833,7 @@ class Search:
         page = await call_row(self.ctx.client, row.name, params, make_cursor(row, values, Spot(size, at)))
         works = [item[0] for item in page.items if isinstance(item, tuple)]
         self.candidates += [Candidate(source, at + n, work) for n, work in enumerate(works)]
-        self.unnamed += sum(not names_of(work) for work in works)
+        self.unnamed += sum(not refs_of(work) for work in works)
         self.ends[source] = read_cursor(row, values, page.next_cursor).at if page.next_cursor else None
         if source != "crossref" or not self.question.open_only:
             self.total = max(self.total, page.total or 0)
@@ -11010,34 +11100,6 @@ class Effect(str, enum.Enum):
     WRITE = "write"
 
 
-class Arg(NamedTuple):
-    """What a parameter's annotation says besides its type: help for people and models, and its limits."""
-
-    help: str
-    choices: tuple[str, ...] = ()
-    minimum: float | None = None
-    maximum: float | None = None
-    min_length: int | None = None
-    max_length: int | None = None
-    pattern: str = ""
-    words: bool = False  # on the command line: all remaining words make one text
-    many: bool = False  # on the command line: all remaining words; files and `-` are read (spec §3, batch)
-    file: bool = False  # on the command line: the text of this file, or of `-`; at most max_length bytes
-    pairs: bool = False  # on the command line: the words that read name=value
-    cli: bool = False  # on the command line only: a file's path, which no tool ever takes (spec §3)
-
-
-class Param(NamedTuple):
-    """One parameter of an operation, read off its signature."""
-
-    name: str
-    kind: Any  # str, int, float, bool, or list[str]
-    arg: Arg
-    required: bool
-    keyword: bool
-    default: Any = ""
-
-
 @dataclass(frozen=True, slots=True)
 class Op:
     """One operation: a function `run(ctx, …) -> answer`, plus what its signature cannot say."""
@@ -11087,7 +11149,6 @@ class Op:
 
 # ---- Parameters that several operations take ----
 
-REF_ARG: Final = Arg("DOI, arXiv id, PMID or PMCID, bare or in a URL", min_length=4, max_length=1024, pattern=r"\S")
 RefText = Annotated[str, REF_ARG]
 Policy = Annotated[
     str, Arg("strict: only built-in hosts; lenient (default): also hosts an index names", choices=SOURCE_POLICIES)
@@ -12203,16 +12264,7 @@ def get_operation(_ctx: Context, operation: Annotated[str, OPERATION_ARG]) -> di
 
 def describe_row(row: CatalogueRow) -> dict[str, Any]:
     """Render a row of the catalogue as the `operation` object of spec §3.1."""
-    kinds, fields = {str: "string", int: "integer", bool: "boolean"}, row.fields()
-    params = {
-        "type": "object",
-        "properties": {
-            name: {"type": kinds[about.kind], "description": about.help, **about.limits}
-            for name, (about, _) in fields.items()
-        },
-        "required": [name for name, (_, required) in fields.items() if required],
-        "additionalProperties": False,
-    }
+    params = params_schema(row.fields().values())
     head = {"name": row.name, "source": row.source, "description": row.description, "params": params}
     example = {"operation": row.name, "params": dict(row.example)}
     return {**head, "example": example, "paging": row.paging(), "costs": row.costs()}
@@ -12249,16 +12301,11 @@ def render_item(item: Item) -> dict[str, Any]:
     if isinstance(item, dict):
         return item
     work = item[0]
-    metadata = {"ref": item_ref(work), **metadata_of(replace(work, abstract=None))}
+    refs = sorted(refs_of(work), key=lambda ref: not ref.startswith("arXiv:"))  # not the DOI of what a preprint became
+    metadata = {"ref": next(iter(refs), None), **metadata_of(replace(work, abstract=None))}
     metadata |= {name: metadata[name][:AUTHORS_LISTED] for name in ("authors", "editors") if name in metadata}
     metadata |= {name: metadata[name][:RELATIONS_SHOWN] for name in ("relations", "isbn", "issn") if name in metadata}
     return {**metadata, "authors_total": len(work.authors), "oa_url": open_copy(work)}
-
-
-def item_ref(work: Work) -> str | None:
-    """Name a work by the ref that `fetch` takes: an arXiv paper's own id rather than the DOI of what it became."""
-    names = (work.arxiv_id and f"arXiv:{work.arxiv_id}", work.doi, work.pmid and f"pmid:{work.pmid}", work.pmcid)
-    return next((str(ref) for name in names if name and (ref := _ref(name))), None)
 
 
 # ---- This installation ----
@@ -12295,19 +12342,13 @@ def source_state(config: Config, name: str) -> str:
 def known_hosts() -> list[dict[str, str]]:
     """List every host or pattern the gate may let through, with the reason."""
     rows = [(api.host, api.purpose) for api in APIS.values()]
-    for hosts, why in (
-        (
-            [host for host in RESOLVER_HOSTS if host != "doi.org"],
-            "resolver: only its redirects are followed, and judged",
-        ),
-        (AGENCY_HOSTS, "metadata of another agency's DOI, when doi.org sends us there"),
-        (CONTENT_HOSTS, "open access PDFs and landing pages"),
-        (map("".join, STORAGE_PREFIXES), "storage behind a redirect of a listed host"),
-        (
-            ["(named by an index)"],
-            "only in lenient mode: the host an index names for the very work, and its subdomains",
-        ),
-    ):
+    for why, hosts in {
+        "resolver: only its redirects are followed, and judged": RESOLVER_HOSTS[1:],
+        "metadata of another agency's DOI, when doi.org sends us there": AGENCY_HOSTS,
+        "open access PDFs and landing pages": CONTENT_HOSTS,
+        "storage behind a redirect of a listed host": map("".join, STORAGE_PREFIXES),
+        "only in lenient mode: the host an index names for the very work, and its subdomains": ["(named by an index)"],
+    }.items():
         rows += [(host, why) for host in hosts]
     return [{"host": host, "why": why} for host, why in rows]
 
@@ -12633,11 +12674,8 @@ def pdf_page(text: str) -> bytes:
 
 def demo_world() -> dict[str, tuple[int, str, bytes]]:
     """Describe the invented internet: a part of an address → (status, content type, body)."""
-    js, pdf, wall = (
-        "application/json",
-        "application/pdf",
-        b"<!DOCTYPE html><html><title>Just a moment...</title></html>",
-    )
+    js, pdf = "application/json", "application/pdf"
+    wall = b"<!DOCTYPE html><html><title>Just a moment...</title></html>"
     feed = (
         f'<feed xmlns="http://www.w3.org/2005/Atom"><entry><id>http://arxiv.org/abs/{DEMO_ARXIV}v2</id>'
         "<title>Papers That Do Not Exist</title><author><name>Alan Placeholder</name></author>"
@@ -12972,9 +13010,8 @@ def render_operation(answer: Answer) -> str:
     required, example = about["params"]["required"], about["example"]["params"]
     lines = [about["name"], f"    {about['description']}", "parameters:"]
     for name, part in about["params"]["properties"].items():
-        lines.append(
-            f"    {name}{'' if name in required else ' (optional)'}: {part['description']} ({describe_limits(part)})"
-        )
+        mark = "" if name in required else " (optional)"
+        lines.append(f"    {name}{mark}: {part['description']} ({describe_limits(part)})")
     words = (f"{name}={str(value).lower() if value is True else value}" for name, value in example.items())
     call = " ".join(f"'{word}'" if re.search(r"[^\w=./:-]", word) else word for word in words)
     return "\n".join([*lines, f"example: doiget ops call {about['name']} {call}", about["paging"], about["costs"]])
@@ -13183,74 +13220,6 @@ def check_arguments(op: Op, given: Mapping[str, Any], *, for_tool: bool = False)
     return {name: check_value(params[name], value) for name, value in given.items() if value is not None}
 
 
-def check_value(param: Param, value: Any) -> Any:
-    """Check one argument against its annotation; returns it converted."""
-    if param.kind == list[str]:
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise _bad_argument(param, "be a list of texts")
-        for item in value:
-            _check_text(param._replace(arg=param.arg._replace(max_length=None)), item)
-        return value
-    if param.kind is bool:
-        if str(value).lower() not in {"true", "false"}:
-            raise _bad_argument(param, "be true or false")
-        return str(value).lower() == "true"
-    if param.kind is str:
-        _check_text(param, value)
-        return value
-    if param.arg.pairs:
-        return _check_pairs(param, value)
-    return _checked_number(param, value)
-
-
-def _bad_argument(param: Param, must: str) -> DoigetError:
-    return DoigetError("schema", f"The argument {param.name!r} must {must}.")
-
-
-def _check_pairs(param: Param, value: Any) -> Answer:
-    """Read an object of scalars; models also write it as a text."""
-
-    def once(pairs: list[tuple[str, Any]]) -> Answer:
-        names = [name for name, _ in pairs]
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise _bad_argument(param, f"say {twice[0][:60]!r} only once")
-        return dict(pairs)
-
-    try:
-        found = json.loads(value, object_pairs_hook=once) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or any(isinstance(part, dict | list) for part in found.values()):
-        raise _bad_argument(param, "be an object of texts, numbers and booleans")
-    return found
-
-
-def _checked_number(param: Param, value: Any) -> float | int:
-    try:
-        number = float(value) if not isinstance(value, bool) else math.nan
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number) or (param.kind is int and number != int(number)):
-        raise _bad_argument(param, f"be a {'whole ' if param.kind is int else ''}number")
-    low, high = param.arg.minimum, param.arg.maximum
-    if (low is not None and number < low) or (high is not None and number > high):
-        raise _bad_argument(param, f"lie between {low:g} and {high:g}")
-    return int(number) if param.kind is int else number
-
-
-def _check_text(param: Param, value: Any) -> None:
-    arg = param.arg
-    if not isinstance(value, str):
-        raise _bad_argument(param, "be a text")
-    if arg.cli and not value.strip():
-        raise DoigetError("schema", f"The argument {param.name!r} needs the name of a file.")
-    if arg.choices and value not in arg.choices:
-        raise _bad_argument(param, f"be one of: {', '.join(arg.choices)}")
-    # A ref that is none is INVALID_REF, which parse_ref says best.
-    if arg is not REF_ARG and arg.max_length is not None and len(value) > arg.max_length:
-        raise DoigetError("schema", f"The argument {param.name!r} is longer than {arg.max_length} characters.")
-
-
 def exit_status_of(answer: Mapping[str, Any]) -> int:
     """Choose the exit status for an answer (spec §3): a failure's own, a batch's common one, 10 for a fault."""
     if not answer["ok"]:
@@ -13265,7 +13234,7 @@ def exit_status_of(answer: Mapping[str, Any]) -> int:
 # MARK: 24. MCP server
 # ############################################################################
 # The same operations for a model's host, over stdin and stdout.
-# Uses: 1 Errors, 4 Config and disk, 7 HTTP client, 14 Fetch, 20 Skills,
+# Uses: 1 Errors, 3 Records, 4 Config and disk, 7 HTTP client, 14 Fetch, 20 Skills,
 # 21 Operations, 23 Registry.
 # Promises: stdout carries JSON-RPC frames and nothing else; every request that
 # was received is answered, cancelled, or counted out at the end; no line ends
@@ -13288,29 +13257,8 @@ INVALID_REQUEST: Final = -32600
 
 
 def input_schema(op: Op) -> dict[str, Any]:
-    """Render the JSON Schema (2020-12) of an operation's arguments: flat, closed, required first (spec §3)."""
-    params = sorted(op.params(for_tool=True), key=lambda param: not param.required)
-    return {
-        "type": "object",
-        "properties": {param.name: _param_schema(param) for param in params},
-        "required": [param.name for param in params if param.required],
-        "additionalProperties": False,
-    }
-
-
-_JSON_TYPES: Final = {str: "string", int: "integer", float: "number", bool: "boolean"}
-
-
-def _param_schema(param: Param) -> dict[str, Any]:
-    arg, many = param.arg, param.kind == list[str]
-    kind = "array" if many else _JSON_TYPES.get(param.kind, "object")
-    schema: dict[str, Any] = {"type": kind, "description": arg.help}
-    sizes = ("minItems", "maxItems") if many else ("minLength", "maxLength")
-    limits = {sizes[0]: arg.min_length, sizes[1]: arg.max_length, "minimum": arg.minimum, "maximum": arg.maximum}
-    schema |= {name: limit for name, limit in limits.items() if limit is not None}
-    choices = {"enum": list(arg.choices)} if arg.choices else {}
-    schema |= {"items": {"type": "string", **choices}} if many else choices
-    return schema | ({"pattern": arg.pattern} if arg.pattern else {})
+    """Render the JSON Schema of an operation's arguments, those that are required first (spec §3)."""
+    return params_schema(sorted(op.params(for_tool=True), key=lambda param: not param.required))
 
 
 def output_schema(op: Op) -> dict[str, Any]:
@@ -13748,7 +13696,7 @@ def serve_session(wire: Wire, ctx: Context, tools: Mapping[str, Op]) -> int:
 # ############################################################################
 # Words in, answers out: global flags, one parser per operation, the one door
 # to stdout, exit statuses.
-# Uses: 1, 2, 4, 10, 13, 14, 21, 23, 24.
+# Uses: 1-4, 10, 13, 14, 21, 23, 24.
 # Promises: artefacts always print, also into a pipe; under --json every
 # outcome is one JSON object; no traceback reaches a user.
 

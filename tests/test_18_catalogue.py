@@ -63,9 +63,9 @@ def test_a_row_says_what_a_model_must_know(row: doiget.CatalogueRow) -> None:
     assert row.dialect.title in head or row.source == "biorxiv"
     assert len(row.description) <= 220
     fields = row.fields()
-    assert verb != "search" or fields["query"][1]
-    assert all(len(about.help) > 4 for about, _ in fields.values())
-    assert "limit" not in fields or fields["limit"][0].limits == {"minimum": 1, "maximum": 100}
+    assert verb != "search" or fields["query"].required
+    assert all(len(param.arg.help) > 4 for param in fields.values())
+    assert "limit" not in fields or (fields["limit"].arg.minimum, fields["limit"].arg.maximum) == (1, 100)
     assert row.paging().endswith(".")
     assert row.costs().endswith(".")
     named = set(re.findall(r"\{(\w+)", " ".join([row.path, *row.query.values()])))
@@ -86,19 +86,16 @@ def test_the_example_keeps_to_its_own_schema(row: doiget.CatalogueRow) -> None:
 @each_row
 def test_wrong_missing_and_extra_parameters_are_named(row: doiget.CatalogueRow) -> None:
     good = dict(row.example)
-    for name, (about, required) in row.fields().items():
-        wrong = (
-            ["", [1], {"a": 1}]
-            if about.kind is str
-            else ["many", 0, -1, 10**9, 2.5]
-            if about.kind is int
-            else ["maybe", 2]
-        )
-        wrong += ["x" * 5000] if about.kind is str else []
-        wrong += ["no such thing \u202e"] if about.limits.get("pattern") or name == "ref" else []
+    for name, param in row.fields().items():
+        wrong: list[Any] = {
+            str: ["", [1], {"a": 1}, "x" * 5000],
+            int: ["many", 0, -1, 10**9, 2.5],
+            bool: ["maybe", 2],
+        }[param.kind]
+        wrong += ["no such thing \u202e"] if param.arg.pattern or name == "ref" else []
         for value in wrong:
             check_refusal(row, good | {name: value}, name)
-        if required:
+        if param.required:
             check_refusal(row, {key: value for key, value in good.items() if key != name}, name)
     check_refusal(row, good | {"colour": "red"}, "colour")
     assert doiget.check_params(row, {key: str(value) for key, value in good.items()}), "numeric strings are numbers"
@@ -148,13 +145,13 @@ TEXTS = st.one_of(st.text(max_size=40), DOIS, st.sampled_from(HOSTILE))
 @settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_no_parameter_leaves_its_place(row: doiget.CatalogueRow, data: st.DataObject) -> None:
-    names = [name for name, (about, _) in row.fields().items() if about.kind is str]
+    names = [name for name, param in row.fields().items() if param.kind is str]
     check_places(row, {name: data.draw(TEXTS) for name in names})
 
 
 @each_row
 def test_no_hostile_text_leaves_its_place(row: doiget.CatalogueRow) -> None:
-    for name in [name for name, (about, _) in row.fields().items() if about.kind is str]:
+    for name in [name for name, param in row.fields().items() if param.kind is str]:
         for text in HOSTILE:
             check_places(row, {name: text})
 
@@ -784,7 +781,7 @@ def test_a_page_may_be_of_another_length(
         for limit in (5, 2, None, 50, 1, None, None, None):
             params = {"query": "copper paper"} | ({"limit": limit} if limit else {})
             page = call(home, net, monkeypatch, name, params, cursor)
-            refs += [doiget.item_ref(item[0]) for item in page.items]
+            refs += [doiget.refs_of(item[0])[0] for item in page.items]
             lengths.append(len(page.items))
             cursor = page.next_cursor
             if cursor is None:

@@ -353,9 +353,9 @@ def test_no_work_is_lost_or_doubled_whatever_order_records_come_in(candidates: l
     matches = doiget.unite(candidates)
     named = [{match.ref, *match.also} for match in matches]
     assert sum(map(len, named)) == len(set().union(*named)), "a ref in two matches"
-    assert set().union(*named) == {name for part in candidates for name in doiget.names_of(part.work)}
+    assert set().union(*named) == {name for part in candidates for name in doiget.refs_of(part.work)}
     for source in ("openalex", "crossref", "arxiv"):
-        listed = [part.place for part in candidates if part.source == source and doiget.names_of(part.work)]
+        listed = [part.place for part in candidates if part.source == source and doiget.refs_of(part.work)]
         assert {match.places[source] for match in matches if source in match.places} <= set(listed)
     shuffled = candidates[:]
     chance.shuffle(shuffled)

@@ -124,7 +124,7 @@ def operations_text() -> str:
         parts.append(f"### {dialect.title}\n")
         rows = []
         for row in doiget.rank_rows(source=source):
-            names = ", ".join(f"`{name}`" if needed else f"`{name}`?" for name, (_, needed) in row.fields().items())
+            names = ", ".join(f"`{name}`" if param.required else f"`{name}`?" for name, param in row.fields().items())
             about = doiget.describe_row(row)
             rows.append((f"`{row.name}`", about["description"], names, f"`{json.dumps(about['example']['params'])}`"))
         parts.append(table(("operation", "what it does", "parameters", "example"), rows) + "\n")
@@ -135,10 +135,9 @@ def operations_text() -> str:
 
 def parameters_table() -> str:
     kinds = {str: "text", int: "whole number", bool: "true or false"}
-    rows = [
-        (f"`{name}`", kinds[about.kind], about.help if name != "ref" else "the work, by an identifier the source knows")
-        for name, about in doiget.FIELDS.items()
-    ]
+    helps = {name: param.arg.help for name, param in doiget.FIELDS.items()}
+    helps["ref"] = "the work, by an identifier the source knows"
+    rows = [(f"`{name}`", kinds[doiget.FIELDS[name].kind], text) for name, text in helps.items()]
     return table(("parameter", "type", "meaning"), rows)
 
 
