@@ -13230,6 +13230,55 @@ def exit_status_of(answer: Mapping[str, Any]) -> int:
     return EXIT_BATCH_MIXED if len(failed) > 1 else max(failed, default=0)
 
 
+# ---- Until it is done, or stopped ----
+
+STOP_SIGNALS: Final = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+class Terminated(SystemExit):
+    """Raised for the signals that end a program, so that every `finally` runs on the way out."""
+
+    code: int
+
+
+def run_until_stopped(run: Callable[[], Awaitable[T]], signals: Sequence[signal.Signals] = STOP_SIGNALS) -> T:
+    """Run a coroutine in an event loop; raises what it raises, and Terminated after a signal.
+
+    Inside the loop a signal cancels: an exception out of a handler would tear the loop's own work apart.
+    """
+    import anyio
+
+    outcome: list[T | Exception] = []
+    stopped_by: list[int] = []
+
+    async def watch(received: Any, scope: Any) -> None:
+        async for number in received:
+            stopped_by.append(number)
+            scope.cancel()
+
+    async def work() -> None:
+        receiver = nullcontext() if sys.platform == "win32" else anyio.open_signal_receiver(*signals)
+        with receiver as received:
+            async with anyio.create_task_group() as group:
+                if received:
+                    group.start_soon(watch, received, group.cancel_scope)
+                try:
+                    outcome.append(await run())
+                except Exception as error:  # noqa: BLE001 - a task group would wrap it: it is raised below instead
+                    outcome.append(error)
+                group.cancel_scope.cancel()
+
+    handlers = {number: signal.getsignal(number) for number in signals}
+    anyio.run(work)
+    for number, handler in handlers.items():  # the loop takes its own away and leaves none
+        signal.signal(number, handler)
+    if stopped_by:
+        raise Terminated(128 + stopped_by[0])
+    if isinstance(outcome[0], Exception):
+        raise outcome[0]
+    return outcome[0]
+
+
 # ############################################################################
 # MARK: 24. MCP server
 # ############################################################################
@@ -13657,16 +13706,6 @@ def serve_session(wire: Wire, ctx: Context, tools: Mapping[str, Op]) -> int:
     """Serve one MCP session on a wire; returns the exit status: 0 at the end of stdin, 128 + n after signal n."""
     import anyio
 
-    status = [0]
-
-    async def watch(scope: Any) -> None:
-        names = [getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)]
-        with anyio.open_signal_receiver(*names) as received:
-            async for number in received:
-                status[0] = 128 + number
-                wire.log.line("info", f"leaving on {signal.Signals(number).name}")
-                scope.cancel()
-
     async def stay_fresh(boot: Any) -> None:
         while True:  # the unpacked folder of a long session must not look unused to other starts
             boot.mark_used()
@@ -13676,8 +13715,6 @@ def serve_session(wire: Wire, ctx: Context, tools: Mapping[str, Op]) -> int:
         async with anyio.create_task_group() as group:
             if (boot := sys.modules.get("_doiget_boot")) is not None:
                 group.start_soon(stay_fresh, boot)
-            if sys.platform != "win32":
-                group.start_soon(watch, group.cancel_scope)
             server = McpServer(ctx, tools).build()
             wire.log.line("info", f"doiget {__version__} serves {len(tools)} tools; store {ctx.config.store}")
             try:
@@ -13687,8 +13724,12 @@ def serve_session(wire: Wire, ctx: Context, tools: Mapping[str, Op]) -> int:
                     await ctx.client.aclose()
             group.cancel_scope.cancel()
 
-    anyio.run(session)
-    return status[0]
+    try:
+        run_until_stopped(session, (*STOP_SIGNALS, signal.SIGINT))
+    except Terminated as stopped:
+        wire.log.line("info", f"leaving on {signal.Signals(stopped.code - 128).name}")
+        return stopped.code
+    return 0
 
 
 # ############################################################################
@@ -13713,15 +13754,6 @@ VALUE_FLAGS: Final = ("--store", "--to")
 LIST_SUFFIXES: Final = (
     ".bib", ".bibtex", ".ris", ".nbib", ".json", ".jsonl", ".txt", ".text", ".md", ".lst", ".csv", ".tsv",
 )  # fmt: skip
-
-
-STOP_SIGNALS: Final = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-
-
-class Terminated(SystemExit):
-    """Raised for SIGTERM and SIGHUP, so that every `finally` runs on the way out."""
-
-    code: int
 
 
 class OutputGone(Exception):  # noqa: N818 - an event, not an error of ours
@@ -14088,44 +14120,6 @@ def _call(op: Op, ctx: Context, arguments: Mapping[str, Any]) -> dict[str, Any]:
                 await ctx.client.aclose()
 
     return run_until_stopped(run)
-
-
-def run_until_stopped(run: Callable[[], Awaitable[T]]) -> T:
-    """Run a coroutine in an event loop; raises what it raises, and Terminated after SIGTERM and SIGHUP.
-
-    Inside the loop a signal cancels: an exception out of a handler would tear the loop's own work apart.
-    """
-    import anyio
-
-    outcome: list[T | Exception] = []
-    stopped_by: list[int] = []
-
-    async def watch(signals: Any, scope: Any) -> None:
-        async for number in signals:
-            stopped_by.append(number)
-            scope.cancel()
-
-    async def work() -> None:
-        receiver = nullcontext() if sys.platform == "win32" else anyio.open_signal_receiver(*STOP_SIGNALS)
-        with receiver as signals:
-            async with anyio.create_task_group() as group:
-                if signals:
-                    group.start_soon(watch, signals, group.cancel_scope)
-                try:
-                    outcome.append(await run())
-                except Exception as error:  # noqa: BLE001 - a task group would wrap it: it is raised below instead
-                    outcome.append(error)
-                group.cancel_scope.cancel()
-
-    handlers = {number: signal.getsignal(number) for number in STOP_SIGNALS}
-    anyio.run(work)
-    for number, handler in handlers.items():  # the loop takes its own away and leaves none
-        signal.signal(number, handler)
-    if stopped_by:
-        raise Terminated(128 + stopped_by[0])
-    if isinstance(outcome[0], Exception):
-        raise outcome[0]
-    return outcome[0]
 
 
 def _emitter(console: Console, op: Op) -> Callable[[dict[str, Any]], None] | None:
