@@ -962,6 +962,99 @@ _MATH: Final[Mapping[str, Callable[[Sequence[str]], str]]] = {
 _PAIRED: Final = {*_MATH, *_SCRIPTS, *_HEADINGS, *_FORMULAS, *table("mi mn mo mrow ms mstyle subtitle tex-math")}
 
 
+# ---- From TeX to text ----
+
+#: TeX's accents by the combining character, and its letters and marks with a name.
+_ACCENT_COMMANDS: Final = table(
+    "\u0300=` \u0301=' \u0302=^ \u0303=~ \u0304== \u0306=u \u0307=. \u0308=\" \u030a=r \u030b=H \u030c=v "
+    "\u0323=d \u0327=c \u0328=k \u0331=b"
+)
+_LETTER_COMMANDS: Final = table("""
+    ß=ss æ=ae Æ=AE œ=oe Œ=OE ø=o Ø=O ł=l Ł=L đ=dj Đ=DJ ð=dh Ð=DH þ=th Þ=TH ı=i –=textendash —=textemdash
+    ‘=textquoteleft ’=textquoteright “=textquotedblleft ”=textquotedblright
+""")  # noqa: RUF001 - these are the characters meant
+_ACCENT_MARKS: Final = {command: mark for mark, command in _ACCENT_COMMANDS.items()} | {"t": "\u0361"}
+#: Control words for a letter or sign; \0 to \2 are the backslash and braces until the end. Greek: see `_tex_word`.
+_TEX_SIGNS: Final = {command: letter for letter, command in _LETTER_COMMANDS.items()} | table(
+    "SS=ẞ aa=å AA=Å ng=ŋ NG=Ŋ j=ȷ ij=ĳ IJ=Ĳ lambda=λ Lambda=Λ textmu=μ TeX LaTeX BibTeX copyright=© textcopyright=© "
+    "textbackslash=\0 backslash=\0 textbraceleft=\1 lbrace=\1 textbraceright=\2 rbrace=\2 textless=< lt=< "
+    "textgreater=> gt=> textasciitilde=~ sim=\u223c textasciicircum=^ textunderscore=_ textbar=| slash=/ "
+    "textquotesingle=' quotedblbase=„ glqq=„ grqq=“ guillemotleft=« guillemotright=» textdegree=° degree=° "
+    "textregistered=® texttrademark=™ ldots=… dots=… textellipsis=… S=§ P=¶ pounds=£ euro=€ texteuro=€ times=\xd7 "
+    "texttimes=\xd7 pm=± cdot=· infty=∞ to=→ rightarrow=→ textrightarrow=→ leq=≤ le=≤ geq=≥ ge=≥ approx=≈ neq=≠"
+)
+_ESCAPED: Final = table("& % $ # _ { } ~ ^")
+_UNSEEN: Final = table("- / \" '")  # where a word may be parted, and accents without a letter
+_TEX_LIGATURES: Final = {"---": "—", "--": "\u2013", "``": "“", "''": "”", "~": " "}
+
+
+def tex_to_text(value: str, *, prose: bool = True) -> str:
+    """Turn BibTeX's way of writing letters, signs and simple formulas into NFC text; without `prose` not its dashes."""
+    text = re.sub("[\0-\2]", "", value[:MAX_RAW])
+    if not re.search(r"[\\{}$~]|--|``|''", text):
+        return text
+    import unicodedata
+
+    text = re.sub(r"\\text(super|sub)script\s?\{([^{}]*)\}", lambda m: _script(m[1][:3], m[2]), text)
+    text = re.sub(r"\\([A-Za-z]+)\*?(?:\{\}|\s{1,9})?", _tex_word, text)
+    accent = r"\\(['\"`^~=.]|[vcHkudbrt](?![A-Za-z]))\s{0,3}\{?\s{0,3}([^\W\d_][\u0300-\u036f]*)"
+    for _ in range(4):  # Vietnamese letters have two
+        text, changes = re.subn(accent, lambda m: m[2].translate({305: "i", 567: "j"}) + _ACCENT_MARKS[m[1]], text)
+        if not changes:
+            break
+    if prose:
+        text = re.sub(r"(?<!\\)\$((?:[^$\\]|\\.)*)\$", _tex_formula, text, flags=re.DOTALL)
+    text = re.sub(r"\$([<>])\$", r"\1", text)
+
+    def rest(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return "" if match[0] in "{}" else _TEX_LIGATURES[match[0]] if prose else match[0]
+        return match[1] if match[1] in _ESCAPED else "" if match[1] in _UNSEEN else " "
+
+    text = re.sub(r"\\(.?)|[{}]|---?|``|''|~", rest, text, flags=re.DOTALL)
+    return unicodedata.normalize("NFC", text.translate({0: "\\", 1: "{", 2: "}"}))
+
+
+#: The control words that are no part of a formula: letters, signs, accents and fonts.
+_TEX_WORDS: Final = "|".join([
+    *(word for word, sign in _TEX_SIGNS.items() if sign not in "\0\1\2/"), *filter(str.isalpha, _ACCENT_MARKS),
+    *table("emph text textit textbf textrm textsc texttt it em bf rm sc tt cal i"),
+])  # fmt: skip
+
+
+def plain_tex(text: str) -> str:
+    """Read the letters, signs and fonts that sources leave in TeX; a formula stays, and a word with other commands."""
+    if "\\" not in text:
+        return text
+    kept = rf"((?<!\\)\$+(?:[^$\\]|\\.)+\$+|[^\s\\]{{0,40}}\\(?!(?:{_TEX_WORDS})(?![A-Za-z]))[A-Za-z]+\S{{0,40}}"
+    kept += r"|\\[\[(].{1,1000}?\\[\])])"
+    parts = re.split(kept, text, flags=re.DOTALL)
+    return "".join(part if place % 2 or "\\" not in part else tex_to_text(part) for place, part in enumerate(parts))
+
+
+def _script(kind: str, text: str) -> str:
+    return render_script(text, _SCRIPTS[kind], "^" if kind == "sup" and text[:1].isalpha() else "")
+
+
+def _tex_word(match: re.Match[str]) -> str:
+    """Replace a control word by its sign; an accent stays for later, and of any other only what it applies to."""
+    import unicodedata
+
+    word = match[1]
+    if word in _TEX_SIGNS or word in _ACCENT_MARKS:
+        return _TEX_SIGNS.get(word) or match[0]
+    try:
+        size = "CAPITAL" if word[0].isupper() else "SMALL"
+        return unicodedata.lookup(f"GREEK {size} LETTER {word.removeprefix('var').upper()}")
+    except KeyError:
+        return ""
+
+
+def _tex_formula(match: re.Match[str]) -> str:
+    scripts = r"([_^])(?:\{([^{}]*)\}|([^\s{}]))"
+    return re.sub(scripts, lambda m: _script("sub" if m[1] == "_" else "sup", m[2] or m[3] or ""), match[1])
+
+
 # ---- Names ----
 
 _PARTICLES: Final = table(
@@ -3977,11 +4070,17 @@ def _parse_arxiv_entry(entry: Element) -> Work | None:
     else:
         pdf_url = f"https://export.arxiv.org/pdf/{name}"
         values["locations"] = {"source": "arxiv", "pdf_url": pdf_url, "landing_page_url": page, "version": VERSIONS[2]}
-    values |= {"type": "preprint", "container_title": "arXiv", "publisher": "arXiv", "abstract": summary, "url": page}
-    values |= {"doi": doi, "date": values["published"], "authors": texts("{*}author/{*}name")}
+    values |= {
+        "type": "preprint",
+        "container_title": "arXiv",
+        "publisher": "arXiv",
+        "abstract": plain_tex(summary),
+        "url": page,
+    }
+    values |= {"doi": doi, "date": values["published"], "authors": [*map(plain_tex, texts("{*}author/{*}name"))]}
     values["primary_class"] = [category.get("term") for category in entry.findall("{*}primary_category")]
     values["relations"] = _relations([("is-preprint-of", "doi", doi)], f"10.48550/arXiv.{ref.id}")
-    values |= {"title": clean_title(values["title"]), "arxiv_id": ref.id, "arxiv_version": ref.version}
+    values |= {"title": clean_title(plain_tex(values["title"])), "arxiv_id": ref.id, "arxiv_version": ref.version}
     return work_from_dict(values)
 
 
@@ -6565,17 +6664,6 @@ def _has_own_case(word: re.Match[str]) -> bool:
     return any(map(str.isupper, text[1:])) or (has_capital and any(map(str.isdigit, text)))
 
 
-#: TeX's accents by the combining character, and its letters and marks with a name.
-_ACCENT_COMMANDS: Final = table(
-    "\u0300=` \u0301=' \u0302=^ \u0303=~ \u0304== \u0306=u \u0307=. \u0308=\" \u030a=r \u030b=H \u030c=v "
-    "\u0323=d \u0327=c \u0328=k \u0331=b"
-)
-_LETTER_COMMANDS: Final = table("""
-    ß=ss æ=ae Æ=AE œ=oe Œ=OE ø=o Ø=O ł=l Ł=L đ=dj Đ=DJ ð=dh Ð=DH þ=th Þ=TH ı=i –=textendash —=textemdash
-    ‘=textquoteleft ’=textquoteright “=textquotedblleft ”=textquotedblright
-""")  # noqa: RUF001 - these are the characters meant
-
-
 def to_ascii_tex(tex: str) -> str:
     """Write accented letters as TeX commands; formulas, and what TeX has no command for, stay as they are."""
     import unicodedata
@@ -6833,7 +6921,7 @@ def unique_citekeys(assigned: Mapping[str, str]) -> dict[str, str]:
 # ############################################################################
 # Other people's reference lists: .bib, RIS and PubMed's format, JSON of CSL
 # and Zotero, plain text.
-# Uses: 1 Errors, 2 Identifiers, 3 Records, 8 Sources, 12 Exports.
+# Uses: 1 Errors, 2 Identifiers, 3 Records, 8 Sources.
 # Promises: linear time; nothing is raised but DoigetError; every entry comes
 # out once, in order, and a broken one takes no other with it; text is clean.
 
@@ -6960,73 +7048,6 @@ def _decode_line(line: bytes) -> str:
         return line.decode()
     except UnicodeDecodeError:
         return line.decode("cp1252", "replace")
-
-
-# ---- From TeX to text ----
-
-_ACCENT_MARKS: Final = {command: mark for mark, command in _ACCENT_COMMANDS.items()} | {"t": "\u0361"}
-#: Control words for a letter or sign; \0 to \2 are the backslash and braces until the end. Greek: see `_tex_word`.
-_TEX_SIGNS: Final = {command: letter for letter, command in _LETTER_COMMANDS.items()} | table(
-    "SS=ẞ aa=å AA=Å ng=ŋ NG=Ŋ j=ȷ ij=ĳ IJ=Ĳ lambda=λ Lambda=Λ textmu=μ TeX LaTeX BibTeX copyright=© textcopyright=© "
-    "textbackslash=\0 backslash=\0 textbraceleft=\1 lbrace=\1 textbraceright=\2 rbrace=\2 textless=< lt=< "
-    "textgreater=> gt=> textasciitilde=~ sim=\u223c textasciicircum=^ textunderscore=_ textbar=| slash=/ "
-    "textquotesingle=' quotedblbase=„ glqq=„ grqq=“ guillemotleft=« guillemotright=» textdegree=° degree=° "
-    "textregistered=® texttrademark=™ ldots=… dots=… textellipsis=… S=§ P=¶ pounds=£ euro=€ texteuro=€ times=\xd7 "
-    "texttimes=\xd7 pm=± cdot=· infty=∞ to=→ rightarrow=→ textrightarrow=→ leq=≤ le=≤ geq=≥ ge=≥ approx=≈ neq=≠"
-)
-_ESCAPED: Final = table("& % $ # _ { } ~ ^")
-_UNSEEN: Final = table("- / \" '")  # where a word may be parted, and accents without a letter
-_TEX_LIGATURES: Final = {"---": "—", "--": "\u2013", "``": "“", "''": "”", "~": " "}
-
-
-def tex_to_text(value: str, *, prose: bool = True) -> str:
-    """Turn BibTeX's way of writing letters, signs and simple formulas into NFC text; without `prose` not its dashes."""
-    text = re.sub("[\0-\2]", "", value[:MAX_RAW])
-    if not re.search(r"[\\{}$~]|--|``|''", text):
-        return text
-    import unicodedata
-
-    text = re.sub(r"\\text(super|sub)script\s?\{([^{}]*)\}", lambda m: _script(m[1][:3], m[2]), text)
-    text = re.sub(r"\\([A-Za-z]+)\*?(?:\{\}|\s{1,9})?", _tex_word, text)
-    accent = r"\\(['\"`^~=.]|[vcHkudbrt](?![A-Za-z]))\s{0,3}\{?\s{0,3}([^\W\d_][\u0300-\u036f]*)"
-    for _ in range(4):  # Vietnamese letters have two
-        text, changes = re.subn(accent, lambda m: m[2].translate({305: "i", 567: "j"}) + _ACCENT_MARKS[m[1]], text)
-        if not changes:
-            break
-    if prose:
-        text = re.sub(r"(?<!\\)\$((?:[^$\\]|\\.)*)\$", _tex_formula, text, flags=re.DOTALL)
-    text = re.sub(r"\$([<>])\$", r"\1", text)
-
-    def rest(match: re.Match[str]) -> str:
-        if match[1] is None:
-            return "" if match[0] in "{}" else _TEX_LIGATURES[match[0]] if prose else match[0]
-        return match[1] if match[1] in _ESCAPED else "" if match[1] in _UNSEEN else " "
-
-    text = re.sub(r"\\(.?)|[{}]|---?|``|''|~", rest, text, flags=re.DOTALL)
-    return unicodedata.normalize("NFC", text.translate({0: "\\", 1: "{", 2: "}"}))
-
-
-def _script(kind: str, text: str) -> str:
-    return render_script(text, _SCRIPTS[kind], "^" if kind == "sup" and text[:1].isalpha() else "")
-
-
-def _tex_word(match: re.Match[str]) -> str:
-    """Replace a control word by its sign; an accent stays for later, and of any other only what it applies to."""
-    import unicodedata
-
-    word = match[1]
-    if word in _TEX_SIGNS or word in _ACCENT_MARKS:
-        return _TEX_SIGNS.get(word) or match[0]
-    try:
-        size = "CAPITAL" if word[0].isupper() else "SMALL"
-        return unicodedata.lookup(f"GREEK {size} LETTER {word.removeprefix('var').upper()}")
-    except KeyError:
-        return ""
-
-
-def _tex_formula(match: re.Match[str]) -> str:
-    scripts = r"([_^])(?:\{([^{}]*)\}|([^\s{}]))"
-    return re.sub(scripts, lambda m: _script("sub" if m[1] == "_" else "sup", m[2] or m[3] or ""), match[1])
 
 
 # ---- .bib ----

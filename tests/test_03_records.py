@@ -114,6 +114,32 @@ def test_tex_is_left_as_it_is_and_a_formula_is_not_doubled():
     assert doiget.clean_line(both) == "x"
 
 
+@pytest.mark.parametrize(
+    ("tex", "plain"),
+    [
+        (r"The Schr\"odinger equation and H\"{o}lder", "The Schrödinger equation and Hölder"),
+        (r"Poincar\'e, {\L}ojasiewicz, Erd\H os at 5\% level", "Poincaré, Łojasiewicz, Erdős at 5% level"),
+        (r"$T\bar{T}$ {\it ab initio} \emph{x} R\'enyi", r"$T\bar{T}$ ab initio x Rényi"),
+        (r"O(n\log n) for K\"ahler", r"O(n\log n) for Kähler"),
+        (r"\[\tilde x\] and \'a", r"\[\tilde x\] and á"),
+        (r"Back\slash", r"Back\slash"),
+        ("``no TeX'' -- here", "``no TeX'' -- here"),
+    ],
+)
+def test_tex_outside_of_formulas_is_read(tex, plain):
+    assert doiget.plain_tex(tex) == plain
+    assert doiget.plain_tex(plain) == plain
+
+
+@pytest.mark.parametrize(
+    "raw", ["\\" * 100_000, "\\'e " * 40_000, "$\\" * 80_000, "a" * 150_000 + "\\x", "\\foo" * 40_000]
+)
+def test_hostile_tex_costs_little(raw):
+    began = time.monotonic()
+    doiget.plain_tex(raw)
+    assert time.monotonic() - began < 5
+
+
 def test_abstracts_keep_paragraphs_and_drop_the_heading_abstract():
     jats = (
         "<jats:title>ABSTRACT</jats:title><jats:sec><jats:title>Aim</jats:title>\n   <jats:p>One\n  two.</jats:p></jats:sec>"
