@@ -619,7 +619,7 @@ class Retraction:
 
     status: str  # retracted, partially_retracted, withdrawn, removed, expression_of_concern
     notice_doi: str | None = None
-    source: str | None = None  # publisher, retraction-watch, openalex, europepmc, arxiv
+    source: str | None = None  # publisher, retraction-watch, title, openalex, europepmc, arxiv
     date: str | None = None
 
 
@@ -3748,8 +3748,16 @@ _NO_PUBLISHER: Final = r"(?i)\(:[a-z]{2,6}\)|unpublished|\[?s\.\s?n\.\]?|unknown
 #: Notices by the words of Crossref and MEDLINE.
 _NOTICES: Final = table("""
     retraction=retracted retracted-and-republished=retracted removal=removed withdrawal=withdrawn
+    retracted removed withdrawn
     partial-retraction=partially_retracted expression-of-concern=expression_of_concern
 """)
+#: What publishers put before or after the title of a work that is no longer to be trusted.
+_MARKED_TITLE: Final = (
+    r"(?i)^\W*(?:temporar(?:y|ily)\s+)?(?:(?:this\s+)?(?:article|paper|chapter)\s+(?:has\s+been\s+|is\s+)?)?"
+    r"(retracted|withdrawn|removed|removal)(?:\s+(?:article|paper|chapter|publication))?"
+    r"(?:\s*[:\])\u2014]+|\s+[\u2013-]+(?=\s))\s*"
+    r"|\s*[\[(](retracted|withdrawn)\b[^\[\]()]{0,80}[\])]\W*$"
+)
 #: Relations by the words of DataCite and MEDLINE that Crossref has others for.
 _RELATION_WORDS: Final = table("""
     reviews=is-review-of is-reviewed-by=has-review obsoletes=replaces is-obsoleted-by=is-replaced-by
@@ -3794,7 +3802,10 @@ def lacks(work: Work, registry: str) -> list[str]:
 
 def _parsed(registry: str, values: dict[str, Any]) -> Parsed:
     """Make a work of what a registry says; an arXiv copy is its preprint, or the work itself if it has no DOI."""
-    title = clean_title(values.get("title"))
+    title = plain_tex(clean_title(values.get("title")) or "") or None
+    if (marked := re.search(_MARKED_TITLE, title or "")) and not values.get("updates"):
+        mark = _notice((marked[1] or marked[2]).lower(), None, "title", None)
+        values["retraction"] = [*as_list(values.get("retraction")), mark]
     for name in ("subtitle", "original_title"):  # of these the first that is another title
         others = map(clean_title, as_list(values.get(name)))
         values[name] = next((text for text in others if text not in (None, title)), None)
@@ -3891,6 +3902,7 @@ def _parse_registered(raw: Any, registry: str, today: str | None) -> Parsed:
     values["url"] = _landing_page(raw.get("URL"), doi)
     related = ((kind, part) for kind in as_dict(raw.get("relation")) for part in dicts(raw["relation"], kind))
     values["relations"] = _relations(((kind, part.get("id-type"), part.get("id")) for kind, part in related), doi)
+    values["updates"] = raw.get("update-to")
     values["retraction"] = [
         _notice(part.get("type"), part.get("DOI"), dig(part, "source") or "publisher", part.get("updated"))
         for part in dicts(raw, "updated-by")
@@ -4026,10 +4038,13 @@ def _datacite_date(about: Mapping[str, Any], doi: str) -> str | None:
 
 _ARXIV: Final = ("title", "published", "summary", "doi", "license", "comment", "journal_ref", "updated", "id")
 _WITHDRAWN: Final = (
-    r"^\W*(?:temporarily\s+)?withdrawn\b|\bwithdrawn\s+(?:by|due|because|from\s+arxiv|as\b|for\b|pending)"
-    r"|\bwithdrew\s+this\b|\bauthors?\s+withdr[ae]w"
+    r"^\W*(?:v\d+\W+)?(?:temporarily\s+)?withdrawn\b|^\W*(?:withdrawal|retract(?:ion|ed)|removed)\s*(?:[:.\u2014-]|$)"
+    r"|\b(?:withdrawn|retracted|^removed)\s+(?:by|due|because|from\s+arxiv|as\b|for\b|pending)|\bremoved\s+by\s+arxiv"
+    r"|\bwithdr[ae]wn?\s+this\b|\bretract(?:ed)?\s+this\s+(?:paper|work)\b"
+    r"|\bauthors?\s+(?:(?:has|have|had|now)\s+)*(?:withdr[ae]wn?|retract(?:ed)?)\b"
     r"|\b(?:paper|article|manuscript|submission|preprint|version|work|note|letter|draft)\s+"
-    r"(?:has|have|had|is|was|are|were)\s+(?:now\s+)?(?:been\s+)?(?:temporarily\s+)?withdrawn\b"
+    r"(?:(?:has|have|had|is|was|are|were|now|been|being|temporarily)\s+)*(?:withdrawn|retracted)\b"
+    r"(?!\s+from\s+(?:the\s+)?(?!arxiv))"
 )
 
 
@@ -4064,7 +4079,7 @@ def _parse_arxiv_entry(entry: Element) -> Work | None:
     page, doi = f"https://arxiv.org/abs/{name}", clean_doi(values["doi"].partition(" ")[0])
     if not all(line[:1].isspace() for line in summary.split("\n")[1:]):  # a whole feed may be indented
         summary = re.sub(r"\n[ \t]+(?=\S)", "\n\n", summary)
-    early = rf"(?i)(?:this|the)\s.{{0,40}}(?:{_WITHDRAWN})"
+    early = rf"(?i)(?:this|the)\s.{{0,40}}(?:{_WITHDRAWN})|\W*withdrawn\W*$"
     if re.search(rf"(?i){_WITHDRAWN}", values["comment"]) or re.match(early, " ".join(summary.split())[:160]):
         values["retraction"] = {"status": "withdrawn", "source": "arxiv", "date": values["updated"]}
     else:
@@ -8060,8 +8075,7 @@ _SPELLINGS: Final = (
 _EXACT, _SAME, _CLOSE = 0.95, 0.85, 0.6
 MAX_TITLE_WORDS: Final = 60  # compared; the cost grows with the cube where words repeat
 _PART_END: Final = r"\s*[:?!.;\u2014(\[]\s+|\s+[-\u2013\u2014(\[]\s*"
-#: What publishers put before the title of a work that is no longer to be trusted, and before one about another work.
-_MARKED_TITLE: Final = r"(?i)^\W*(retracted|withdrawn|removed)(?:\s+(?:article|paper|chapter))?\s*[:\])\u2014-]+\s*"
+#: How the title of a work about another work begins.
 _ABOUT_ANOTHER: Final = (
     r"(?i)\W*(?:(?:author|publisher)?\s*correction|erratum|corrigend|addendum|retraction|expression of concern"
     r"|editorial note|repl(?:y|ies) to|(?:author )?response (?:to|for)|comments? (?:on|to)|reviews? (?:for|of)"
@@ -8439,10 +8453,9 @@ def _name_of(work: Work) -> str:
 
 
 def _notice_of(work: Work) -> tuple[bool, list[Row]]:
-    """Say whether a work is no longer to be trusted, with a row for the notice, or for the title that says so."""
-    notice, marked = work.retraction, re.match(_MARKED_TITLE, work.title or "")
-    if notice is None:
-        return bool(marked), [evidence("retraction", None, f"{marked[1].lower()}, by its title")] if marked else []
+    """Say whether a work is no longer to be trusted, with a row for the notice."""
+    if (notice := work.retraction) is None:
+        return False, []
     facts = filter(None, (notice.status.replace("_", " "), notice.notice_doi, notice.source, notice.date))
     return notice.status in {"retracted", "removed", "withdrawn"}, [evidence("retraction", None, ", ".join(facts))]
 

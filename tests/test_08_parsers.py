@@ -681,6 +681,18 @@ def test_arxiv_forms_of_the_feed():
         ("This submission has been withdrawn by arXiv administrators", True),
         ("The paper is temporarily withdrawn", True),
         ("4 pages; the author withdrew this version", True),
+        ("Paper withdrawn. Superseded by arXiv:1234.56789", True),
+        ("The authors have withdrawn this paper", True),
+        ("I withdraw this paper", True),
+        ("This work is being withdrawn", True),
+        ("[v2] withdrawn", True),
+        ("Withdrawal: duplicate submission", True),
+        ("This article was retracted by the authors", True),
+        ("Retracted due to an error in the proof", True),
+        ("article removed by arXiv administrators", True),
+        ("The paper was withdrawn from the journal, now published elsewhere", False),
+        ("This replaces the withdrawn paper arXiv:2301.00001", False),
+        ("Noise removed by filtering; a retracted cone", False),
         ("Replaces the cash withdrawal model, 12 pages", False),
         ("How water is withdrawn from rivers", False),
         ("20 pages", False),
@@ -696,10 +708,43 @@ def test_arxiv_withdrawn(comment, withdrawn):
     assert bool(work.locations) is not withdrawn
 
 
+def test_arxiv_titles_names_and_abstracts_are_read_as_tex():
+    parts = r"<title>A K\"ahler $\bar{x}$</title><summary>Of Poincar\'e.</summary><author><name>J. \'Alvarez</name></author>"
+    work = doiget.parse_arxiv_feed(feed(f"<id>http://arxiv.org/abs/2104.12255v2</id>{parts}"))[0]
+    assert (work.title, work.abstract) == (r"A Kähler $\bar{x}$", "Of Poincaré.")
+    assert work.authors == (Author("Álvarez", "J."),)
+    assert crossref(title=[r"The Schr\"odinger equation"]).title == "The Schrödinger equation"
+
+
+@pytest.mark.parametrize(
+    ("title", "status"),
+    [
+        ("RETRACTED: On things", "retracted"),
+        ("[Retracted] On things", "retracted"),
+        ("Retracted article — On things", "retracted"),
+        ("This article has been retracted: On things", "retracted"),
+        ("On things (Retracted article. See vol. 3)", "retracted"),
+        ("WITHDRAWN: On things", "withdrawn"),
+        ("TEMPORARY REMOVAL: On things", "removed"),
+        ("Retraction: On things", None),
+        ("Retracted flaps", None),
+        ("Noise (removed)", None),
+    ],
+)
+def test_a_title_that_says_what_became_of_the_work(title, status):
+    assert crossref(title=[title]).retraction == (Retraction(status, None, "title") if status else None)
+    notice = {"update-to": [{"DOI": "10.1000/y", "type": "retraction"}]}
+    assert crossref(title=[title], **notice).retraction is None
+    known = {"updated-by": [{"DOI": "10.1000/n", "type": "removal"}]}
+    assert crossref(title=[title], **known).retraction is not None
+
+
 def test_arxiv_withdrawn_by_its_abstract():
     body = feed(
         "<id>http://arxiv.org/abs/2104.12255v2</id><summary>This paper has been withdrawn by the authors.</summary>"
     )
+    assert doiget.parse_arxiv_feed(body)[0].retraction is not None
+    body = feed("<id>http://arxiv.org/abs/2104.12255v2</id><summary>Withdrawn.</summary>")
     assert doiget.parse_arxiv_feed(body)[0].retraction is not None
     body = feed("<id>http://arxiv.org/abs/2104.12255v2</id><summary>We study how an article was withdrawn.</summary>")
     assert doiget.parse_arxiv_feed(body)[0].retraction is None
