@@ -1917,6 +1917,12 @@ def make_folder(path: Path, mode: int = 0o700) -> None:
                 folder.mkdir(mode, exist_ok=True)  # another process may be faster; a file in the way is an error
 
 
+def begins_pdf(head: bytes) -> bool:
+    """Say whether a file begins as a PDF: `%PDF-` in its first kilobyte, and not on a web page that talks of it."""
+    before, mark, _ = head[:PDF_HEAD_BYTES].partition(b"%PDF-")
+    return bool(mark) and not re.match(rb"(?i)[\s\xef\xbb\xbf]*<(?:[!?]|html|head|title|meta|script|body)", before)
+
+
 def utc_now(seconds: float) -> str:
     """Render seconds since 1970 as UTC in ISO 8601 with milliseconds; texts of it sort like the times."""
     whole, milliseconds = divmod(round(seconds * 1000), 1000)
@@ -2860,7 +2866,10 @@ WALL_MARKS: Final = (
     b"just a moment", b"cf-chl", b"client challenge", b"/_fs-ch-", b"cloudpmc-viewer-pow",
     b"captcha", b"making sure you&#39;re not a bot", b"making sure you're not a bot",
     b"x-amzn-waf-action", b"/cookieabsent", b"cookieset=1",
-    b"preparing to download", b"attention required! | cloudflare",
+    b"preparing to download", b"attention required! | cloudflare", b"checking your browser", b"you are human",
+    b"human verification", b"security checkpoint", b"one moment, please", b"pardon our interruption", b"ddos-guard",
+    b"awswaf.com", b"incapsula", b"sucuri website firewall", b"wordfence", b"errors.edgesuite.net", b"unusual traffic",
+    b"the requested url was rejected", b"access to this page has been denied", b".within.website", b"are you a robot",
 )  # fmt: skip
 SHARED_SUFFIXES: Final = table("""
     amazonaws.com cloudfront.net googleapis.com appspot.com windows.net azureedge.net github.io azurewebsites.net
@@ -3537,7 +3546,7 @@ class Client:
             raise DoigetError("too_large", f"The file at {host} is larger than {MAX_PDF_BYTES // 10**6} MB.")
         chunks = decoded_chunks(response, host, MAX_PDF_BYTES)
         head = await _read_head(chunks, PDF_HEAD_BYTES)
-        if b"%PDF-" not in head[:PDF_HEAD_BYTES]:
+        if not begins_pdf(head):
             is_page = head.lstrip()[:1] == b"<"
             page = head + (await _read_head(chunks, MAX_PAGE_BYTES - len(head)) if is_page else b"")
             raise _no_pdf(page, host, str(response.request.url))
@@ -5746,7 +5755,7 @@ def _pdf_fault(path: Path, file: StoredFile) -> str:
         if found.st_size != file.size_bytes:
             return f"{path.name} is not the file that was stored: its size differs."
         with os.fdopen(os.open(path, _READ_FLAGS), "rb") as body:
-            is_pdf = b"%PDF-" in body.read(PDF_HEAD_BYTES)
+            is_pdf = begins_pdf(body.read(PDF_HEAD_BYTES))
     except FileNotFoundError:
         return f"{path.name} is missing."
     except OSError:
@@ -9425,7 +9434,7 @@ def unpack_entry(store: Store, pack: Pack, key: str) -> tuple[str, Entry, list[s
         if part:
             for block in pack.blocks(f"{key}.pdf"):
                 part.write(block)
-            if b"%PDF-" not in part.head:
+            if not begins_pdf(part.head):
                 raise DoigetError("schema", f"{key}.pdf is no PDF file.")
         wish = {"citekey": citekey if re.fullmatch(LEGAL_CITEKEY, citekey[:100]) else ""}
         wish |= {"added_at": _iso(table.get("added_at")) or ""}
@@ -11658,8 +11667,8 @@ def _pdf_chunks(path: Path) -> Iterator[bytes]:
         if path.stat().st_size > MAX_PDF_BYTES:
             raise DoigetError("too_large", f"{path} is larger than {MAX_PDF_BYTES // 10**6} MB.")
         with path.open("rb") as file:
-            head = file.read(1024)
-            if b"%PDF-" not in head:
+            head = file.read(PDF_HEAD_BYTES)
+            if not begins_pdf(head):
                 raise DoigetError("schema", f"{path} is no PDF file.", hint="A PDF says %PDF- in its first kilobyte.")
             yield head
             while chunk := file.read(2**18):

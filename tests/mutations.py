@@ -155,9 +155,9 @@ MUTATIONS = [
         ("bodies", "a list is read so far", "yield from itertools.islice(rest, MAX_LISTED)", "yield from rest",
          "13_bibliographies::test_the_count_is_bounded_and_said"),
         # ---- pages kept as papers ----
-        ("pages", "%PDF- decides", 'if b"%PDF-" not in head[:PDF_HEAD_BYTES]:', "if False:",
+        ("pages", "%PDF- decides", "if not begins_pdf(head):\n            is_page", "if False:\n            is_page",
          "14_fetch::test_html_instead_of_the_pdf 14_fetch::test_bot_walls_are_named_and_left_alone"),
-        ("pages", "within the first kilobyte", "not in head[:PDF_HEAD_BYTES]:", "not in head:",
+        ("pages", "within the first kilobyte", "mark, _ = head[:PDF_HEAD_BYTES]", "mark, _ = head",
          "14_fetch::test_magic_after_the_first_kilobyte_is_no_pdf"),
         ("pages", "a whole file only", 'if not is_measured and b"%%EOF" not in part.tail:', "if False:",
          "14_fetch::test_unmeasured_body_needs_its_end_mark"),

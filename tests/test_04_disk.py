@@ -634,3 +634,20 @@ def test_importing_costs_no_lock_library():
     folder = str(Path(doiget.__file__).parent)
     done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("head", "is_pdf"),
+    [
+        (b"%PDF-1.7", True),
+        (b"\r\n\t\t %PDF-1.4", True),
+        (b"<br />\n<b>Warning</b>: mysql_connect() on line 3\n%PDF-1.4", True),
+        (b"\xef\xbb\xbf <!DOCTYPE html><script>var a = '%PDF-1.4'</script>", False),
+        (b"<html><body>%PDF-1.4 cannot be shown</body></html>", False),
+        (b"<?xml version='1.0'?><Error>%PDF-</Error>", False),
+        (b" " * 1020 + b"%PDF-1.4", False),
+        (b"", False),
+    ],
+)
+def test_what_begins_as_a_pdf(head: bytes, *, is_pdf: bool) -> None:
+    assert doiget.begins_pdf(head) is is_pdf

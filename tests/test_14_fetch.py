@@ -12,6 +12,8 @@ import pytest
 from fake_internet import Reply, endless, gzip_bomb, html, never, pdf, redirect, seq
 from worlds import Location, big_pdf, pdf_bytes, sha256
 
+import doiget
+
 if TYPE_CHECKING:
     from conftest import Home, Runner
     from fake_internet import FakeInternet
@@ -121,6 +123,22 @@ def test_html_instead_of_the_pdf(run: Runner, world: World, net: FakeInternet) -
     world.paper(DOI, pdf_url=COPY)
     net.url(COPY, html("<html><title>Article</title></html>", headers={"Content-Type": "application/pdf"}))
     expect(failure(run, DOI), "NO_OA_AVAILABLE", "not_a_pdf", "give_up")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<title>DDoS-Guard</title>", "<script src='https://x.awswaf.com/challenge.js'>", "<title>One moment, please...",
+        "<iframe src='/_Incapsula_Resource?x'>", "Access Denied https://errors.edgesuite.net/18.2",
+        "Verify you are human",
+        "The requested URL was rejected. Please consult with your administrator.", "<title>Vercel Security Checkpoint",
+        "<title>Sucuri WebSite Firewall - Access Denied", "Pardon Our Interruption",
+        "unusual traffic from your network",
+    ],
+)  # fmt: skip
+def test_walls_of_other_makers(page: str) -> None:
+    assert doiget.is_wall(f"<html>{page}</html>".encode())
+    assert not doiget.is_wall(b"<html><title>Article</title>Abstract. Buy article</html>")
 
 
 @pytest.mark.parametrize("status", [200, 403])
