@@ -355,14 +355,14 @@ _ANCHOR: Final = (
     rf"|(?:doi[\s:=]{{0,3}}|{_FREE}(?=10/[a-z]+\d)(?=10/[a-z0-9]{{4,9}}(?![\w/])))10/(?P<short>{_SHORT})(?![\w/])"
     r"|(?P<url>https?://|(?=[a-z])(?<![@.\\_-])(?:[a-z0-9-]{1,40}\.){1,5}[a-z]{2,12}(?::\d{1,5})?/)"
     r"|(?:pmid|pubmed(?:\sid)?)[\s:=#]{0,3}0{0,7}(?P<pmid>[1-9]\d{0,7})(?![0-9a-z])"
-    r"|(?:pmcid[\s:=]{0,3}(?:pmc)?|pmc\s?:\s?|pmc)0{0,7}(?P<pmcid>[1-9]\d{0,8})(?![0-9a-z]))"
+    r"|(?:pmcid[\s:=]{0,3}(?:pmc)?|pmc\s?:\s?|pmc(?:\s(?=\d{5}))?)0{0,7}(?P<pmcid>[1-9]\d{0,8})(?![0-9a-z]))"
 )
 _OPENERS: Final = "([{<\xab\u2018\u201c\u2039\uff08\uff3b\u3008\u300a\u300c\u300e\u3010"
 _CLOSERS: Final = ")]}>\xbb\u2019\u201d\u203a\uff09\uff3d\u3009\u300b\u300d\u300f\u3011"
 _OPENER: Final = dict(zip(_CLOSERS, _OPENERS, strict=True))
 _PROSE_TAIL: Final = ".,;:'\"!?`\u2018\u2019\u201c\u201d\u201e\u2026\uff1a\uff1b\uff01\uff1f"
-# Where a DOI surely ends: white space, East Asian prose marks, or a separator before the next identifier.
-_STOP: Final = r"[\s\u3001\u3002\uff0c]|[,;|](?:10\.\d{4}|doi:|https?:|arxiv:|pmc?id:|pmc\d)"
+# Where a DOI surely ends: white space, East Asian prose marks, an HTML tag, or a separator before the next identifier.
+_STOP: Final = r"[\s\u3001\u3002\uff0c]|<(?:/[a-z]|br\b)|[,;|](?:10\.\d{4}|doi:|https?:|arxiv:|pmc?id:|pmc\d)"
 # What else ends it, by the character right before it: a quote, table cell, parameter or HTML element.
 _ENDED_BY: Final = {'"': {'"'}, "'": {"'"}, "`": {"`"}, "|": {"|"}, ",": {","}, "=": {"&", "|"}, ">": {"</"}}
 _MARK: Final = rf"({_STOP})|</|[\"'`|,&{re.escape(_OPENERS + _CLOSERS)}]"
@@ -463,9 +463,14 @@ _ADDRESSES: Final = (
     ("doi", r"(?:bio|med)rxiv\.org/", rf"/((?=20(?:25\.12|2[6-9]\.|[3-9]\d\.)){_PREPRINT})\b", "10.64898/"),
     ("doi", r"(?:bio|med)rxiv\.org/", rf"/({_PREPRINT})\b", "10.1101/"),
     ("doi", r"^(?:www\.)?nature\.com/", r"/articles/([a-z0-9.-]+?)(?:\.pdf)?(?![a-z0-9.-])", "10.1038/"),
+    ("doi", r"^zenodo\.org/", r"/records?/(\d+)", "10.5281/zenodo."),
+    ("doi", r"^elifesciences\.org/", r"/(?:articles|reviewed-preprints)/(\d{5,6})(?!\d)", "10.7554/elife."),
+    ("doi", r"^peerj\.com/", r"/articles/((?:cs-|[a-z]?chem-)?\d+)\b", "10.7717/peerj."),
+    ("doi", r"ssrn\.com/", r"\babstract(?:_id)?=(\d+)", "10.2139/ssrn."),
+    ("doi", r"researchsquare\.com/", r"/article/(rs-\d+/v\d+)\b", "10.21203/rs.3."),
     ("pmid", r"europepmc\.org/", r"/med/0*([1-9]\d{0,7})(?![0-9a-z.])", ""),
     ("pmid", "", r"\b(?:pubmed(?:\.ncbi[^/\s]*)?[:=/](?:\nterm=)?|pmid[:=])0*([1-9]\d{0,7})(?![0-9a-z.])", ""),
-    ("pmcid", "", r"\b(?:pmc|pmcid[:=]|article/pmc/)0*([1-9]\d{0,8})(?![0-9a-z])", ""),
+    ("pmcid", "", r"\b(?:pmc(?:/articles/)?|pmcid[:=]|article/pmc/)0*([1-9]\d{0,8})(?![0-9a-z])", ""),
 )
 
 
