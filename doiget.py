@@ -1068,7 +1068,8 @@ _PARTICLES: Final = table(
 _SUFFIX: Final = r"(?i:jr|sr)\.?|II|III|IV|2nd|3rd"
 _NO_NAME: Final = (
     r"(?i)\(:[a-z]{2,6}\)\W*(?:unknown|anonymous|none)?|&na;|unknown(?: author)?|author unknown|anonymous|anon\.?|n/a"
-    r"|n\.n\.|none|null|not available|no authors?(?: listed)?|tba|tbd|various(?: authors)?|et al\.?|\[?s\.n\.\]?|[\W_]*"
+    r"|n\.n\.|none|null|not available|no authors?(?: listed)?|tba|tbd|various(?: authors)?|et al\.?|and others"
+    r"|\[?s\.n\.\]?|[\W_]*"
 )
 _BODY: Final = (
     r"(?i)\b(?:academ(?:y|ia)|agency|archives?|association|authority|bank|bureau|cent(?:er|re|rum)|college|"
@@ -1097,7 +1098,7 @@ _is_plain_person: Final = re.compile(
 
 
 def _clean_name(value: object) -> str:
-    return (clean_line(value, 300) or "").strip(" ,;")
+    return (clean_line(value, 300) or "").strip(" ,;*†‡§¶¹²³⁴⁵⁶⁷⁸⁹")  # footnote marks too
 
 
 def make_author(
@@ -1117,6 +1118,8 @@ def make_author(
         given = ", ".join(part for part in rest if part != suffix)
     bare, family_suffix = _part_suffix(family)
     given, given_suffix = _part_suffix(given)
+    if re.fullmatch(r"(?i)(?:and|for|on behalf of)(?: the)?|the", given):  # before the name of a body
+        return Author(literal=family)
     return Author(bare or family, given, particle, suffix or (family_suffix if bare else "") or given_suffix)
 
 
@@ -1210,8 +1213,9 @@ def _date_in(text: str) -> str | None:
 
 
 def clean_pages(value: object) -> str | None:
-    """Return pages with a plain hyphen, `146-171`; anything else as registered."""
-    return re.sub(r"\s*(?:--+|[\u2010-\u2015\u2212]|-)\s*", "-", clean_line(value, 60) or "").strip("-") or None
+    """Return pages with a plain hyphen, `146-171`; anything else as registered, but for what stands for none."""
+    pages = re.sub(r"\s*(?:--+|[\u2010-\u2015\u2212]|-)\s*", "-", clean_line(value, 60) or "").strip("-")
+    return re.sub(r"(?i)^pp?\.\s*|^(?:n/?a|no|none|tb[ad])(?:-(?:n/?a|no))?$", "", pages) or None
 
 
 def normalise_license(value: object) -> str | None:
@@ -7346,7 +7350,7 @@ def _bib_identifiers(key: str, fields: Mapping[str, str]) -> tuple[dict[str, str
     prefixes = {"eprint": {"arxiv": "arXiv:", "pubmed": "pmid:", "pmc": "PMC:"}.get(archive, "")}
     prefixes |= {"arxivid": "arXiv:", "arxiv": "arXiv:", "pmid": "pmid:", "pmcid": "PMC:", "pmc": "PMC:"}
     sure = ("doi", *prefixes, "url")
-    loose = ("ee", "howpublished", "eid", "number", "journal", "note", "annote", "addendum")
+    loose = ("ee", "howpublished", "eid", "number", "volume", "journal", "note", "annote", "addendum")  # abs/… of CoRR
     texts = {name: tex_to_text(fields[name], prose=False) for name in (*sure, *loose) if fields.get(name)}
     named = {name: prefixes.get(name, "") + texts[name].strip() for name in sure if name in texts}
     return named, {name: texts[name] for name in loose if name in texts} | {"key": key}

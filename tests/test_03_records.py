@@ -257,6 +257,10 @@ def test_tolerant_helpers():
         ({"family": "Roe", "given": "Ann, Ph.D."}, Author("Roe", "Ann")),
         ({"family": "Smith", "given": "John (1890-1950)"}, Author("Smith", "John")),
         ({"family": "O&#8217;Neill ,", "given": " Ann;"}, Author("O’Neill", "Ann")),
+        ({"family": "Chen*", "given": "X.¹"}, Author("Chen", "X.")),
+        ({"family": "ABC Investigators", "given": "on behalf of the"}, Author(literal="ABC Investigators")),
+        ({"family": "et al."}, None),
+        ({"family": "and others"}, None),
         ({"family": "&NA;"}, None),
         ({"family": "Unknown"}, None),
         ({"literal": "(:Tba)"}, None),
@@ -365,6 +369,8 @@ def test_pages():
     assert doiget.clean_pages("S19--S23") == "S19-S23"
     assert doiget.clean_pages(["e30"]) == "e30"
     assert doiget.clean_pages("-") is None
+    assert doiget.clean_pages("pp. 1–9") == "1-9"
+    assert {doiget.clean_pages(none) for none in ("n/a", "n/a-n/a", "no-no", "NA", "tbd")} == {None}
 
 
 @pytest.mark.parametrize(

@@ -149,6 +149,7 @@ def test_dates(fields: str, date: str | None) -> None:
         ("eprint={1706.03762v3}, archivePrefix={arXiv}", "arXiv:1706.03762v3"), ("eprint={hep-th/9711200}", "arXiv:hep-th/9711200"),
         ("eprint={123456}, eprinttype={pubmed}", "pmid:123456"), ("pmid={12345678}", "pmid:12345678"), ("pmid={PMID: 123}", "pmid:123"),
         ("pmcid={PMC99}", "PMC99"), ("pmc=99", "PMC99"), ("note={PMID: 12345678}", "pmid:12345678"), ("note={DOI 10.1000/n, in press}", "10.1000/n"),
+        ("journal={CoRR}, volume={abs/1706.03762}", "arXiv:1706.03762"),
         ("journal={arXiv preprint arXiv:1706.03762}", "arXiv:1706.03762"), (r"howpublished={\url{https://doi.org/10.1000/h}}", "10.1000/h"),
         ("doi={n/a}, url={https://doi.org/10.1000/u}", "10.1000/u"), ("doi={12345678}", None), ("note={12345678}", None),
         ("note={Comment on: 10.1000/182}", None), ("note={Erratum: 10.1000/182}", None), ("title={2010}", None),
