@@ -3689,7 +3689,8 @@ Answers = dict[str, "Parsed | DoigetError"]  # by ref or DOI; an error is that o
 
 def parse_json(body: bytes) -> object:
     """Read a JSON body. Raises NETWORK_ERROR (bad_body, or intercepted for a web page in its place)."""
-    text = body.decode("utf-8-sig", "replace")
+    text = body.decode("utf-8-sig", "surrogateescape")  # a byte that is no UTF-8 is Windows-1252
+    text = re.sub("[\udc80-\udcff]", lambda odd: bytes([ord(odd[0]) & 0xFF]).decode("cp1252", "replace"), text)
     if text.lstrip()[:1] == "<":
         raise DoigetError("intercepted", "A web page came where JSON was expected.")
     try:
@@ -11754,7 +11755,7 @@ def path(ctx: Context, ref: RefText) -> Answer:
     parsed = parse_ref(ref)
     entry = find_entry(ctx, parsed)
     if entry is None or entry.pdf_path is None:
-        why = f" {' '.join(entry.warnings)}" if entry is not None else ""
+        why = "".join(f" {warning}" for warning in entry.warnings) if entry else ""
         raise missing_entry(ctx, parsed, f"The store holds no PDF of {parsed}.{why}")
     return {"ok": True, "ref": entry.ref, "path": str(entry.pdf_path)}
 

@@ -39,7 +39,7 @@ def datacite(**fields) -> Work:
 
 def test_parse_json():
     assert doiget.parse_json(b'\xef\xbb\xbf{"a": [1, NaN]}') == {"a": [1, None]}
-    assert doiget.parse_json(b'"caf\xe9"') == "caf\ufffd"
+    assert doiget.parse_json('"Té ü'.encode() + b' \x96 \xe9"') == "Té ü – é"
     assert doiget.parse_json(b"[" * 64 + b"]" * 64)
     for body, reason in (
         (b"Resource not found.", "bad_body"),
