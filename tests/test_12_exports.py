@@ -1084,6 +1084,21 @@ def test_one_entry_larger_than_a_page(serve: Callable[..., Any], run: Runner, ho
     assert result.seconds < 10
 
 
+def test_endless_texts_do_not_burst_a_page() -> None:
+    """A record whose every text is as long as it may be: cut, in all formats at once, until an answer holds it."""
+    long, people = "\u6f22" * 1000, tuple(Author("\u6f22" * 300 + str(n), "\u5b57" * 300) for n in range(150))
+    texts = dict.fromkeys(("title", "container_title", "publisher", "comment", "event", "series", "edition"), long)
+    work = doiget.work_from_dict({"doi": P, "abstract": long * 5, **texts})
+    entry = entry_of(replace(work, authors=people))
+    page = doiget.ExportPage(tuple(EXPORTERS), PLAIN_EXPORT, 27_500)
+    assert page.add(entry)
+    answer = page.answer([], None)
+    assert len(json.dumps(answer, ensure_ascii=False).encode()) < 30_000
+    assert "150 authors" in answer["warnings"][0]
+    assert P in answer["bibtex"]
+    assert " and others}" in answer["bibtex"]
+
+
 def test_endless_tags_do_not_burst_a_page(serve: Callable[..., Any], run: Runner, home: Home) -> None:  # noqa: F811 - a fixture
     stock(home, P)
     record = next(home.metadata.glob("*.toml"))

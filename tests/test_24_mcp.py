@@ -801,6 +801,37 @@ def test_answers_stay_below_a_client_s_limit(serve: Callable[..., Session], worl
     assert batch["counts"]["already_in_store"] == 100
 
 
+MONSTER = "\u6f22" * 5000
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"ok": True, "entry": {"title": MONSTER, "relations": [{"kind": MONSTER, "ref": DOI}] * 60}, "warnings": []},
+        {"ok": True, "results": [{"input": MONSTER, "ok": False, "ref": None}] * 100, "warnings": ["w"]},
+        {"ok": True, "path": "/p" * 100, "authors": [MONSTER] * 20, "host": MONSTER, "warnings": []},
+        {"ok": False, "error": {"message": MONSTER, "attempts": [{"detail": MONSTER}] * 100}},
+    ],
+)
+def test_monstrous_texts_never_burst_an_answer(answer: dict[str, Any]) -> None:
+    """Whatever a record or an argument holds is cut to a client's limit; pages keep their rows, names stay whole."""
+    shown = doiget.fitted(answer)
+    assert len(json.dumps(shown, ensure_ascii=False).encode()) <= 60_000
+    assert list(shown) == list(answer)
+    assert shown.get("path") == answer.get("path")
+    assert len(shown.get("results", [])) == len(answer.get("results", []))
+    if "warnings" in answer:
+        assert shown["warnings"][: len(answer["warnings"])] == answer["warnings"]
+        assert "cut" in shown["warnings"][-1]
+    assert doiget.fitted({"ok": True, "text": MONSTER[:9000]}) == {"ok": True, "text": MONSTER[:9000]}
+
+
+def test_a_batch_of_endless_words_is_answered_short(one_quiet: Session) -> None:
+    answer = one_quiet.call("batch_fetch", refs=["banana" * 3000 + str(n) for n in range(100)])
+    assert answer["counts"]["failed"] == 100
+    assert answer["warnings"]
+
+
 # ############################################################################
 # Arguments
 # ############################################################################
@@ -1120,6 +1151,48 @@ def test_a_request_that_is_none_is_refused_by_its_id(one_quiet: Session) -> None
     assert "990002" not in one_quiet.answers
 
 
+@pytest.mark.parametrize(
+    ("line", "ident"),
+    [
+        (b'{"jsonrpc": "2.0", "id": "a", "method": "ping", "params": {"x": "\0"}}', "a"),
+        (b'{"method": "ping", "params": {"id": 1, "x": "\0"}, "jsonrpc": "2.0", "id": -7}', -7),
+        (b' { "id" : 5 , "method": "pi', 5),
+        (b'{"method": "ping", "params": {"x": 1, "id": 5}, \0}', None),
+        (b'{"params": {"id": 5, "method": 1}} \0', None),
+        (b'{"jsonrpc": "2.0", "id": 5, "result": {}} \0', None),
+        (b'{"id": {"id": 5, "method": \0', None),
+    ],
+)
+def test_a_broken_request_is_refused_by_its_own_id(line: bytes, ident: Any) -> None:
+    """Only an id at the top of the message is one; hosts write it first or last."""
+    refused = doiget.refusal_of(line)
+    assert (refused.id if refused else None) == ident
+
+
+def test_a_line_that_was_cut_never_reads_as_a_whole() -> None:
+    """Beyond the cap the ends are kept, however the bytes come; a NUL keeps them from being taken for the message."""
+    line = b'{"id": 1, "method": "ping", "params": {"x": "' + b"x" * 9000 + b'"}}'
+    for step in (1, 700, 20_000):
+        lines = doiget.LineSplitter(5000)
+        data = line + b"\n\n" + b"ok\n" + line
+        found = [got for n in range(0, len(data), step) for got in lines.feed(data[n : n + step])] + [*lines.rest()]
+        assert [len(found), found[1]] == [3, b"ok"]
+        for cut in (found[0], found[2]):
+            assert cut.count(b"\0") == 1
+            assert (cut[:45], cut[-3:]) == (line[:45], line[-3:])
+            assert len(cut) <= 5000
+
+
+def test_a_batch_is_answered_message_by_message(one_quiet: Session) -> None:
+    """Protocol 2025-03-26 has arrays of messages; a host that sends one waits for each answer."""
+    ping = one_quiet.frame("ping", {}, "in-1").strip()
+    one_quiet.write(b" [" + ping + b"," + ping.replace(b"in-1", b"in-2") + b', {"id": "in-3", "method": 5}, 7, [1]]\n')
+    assert one_quiet.wait("in-1")["result"] == one_quiet.wait("in-2")["result"] == {}
+    assert one_quiet.wait("in-3")["error"]["code"] == -32600
+    assert len(doiget.parts_of(b"[" + b"{}," * 100_000 + b"{}]")) == 1, "no flood of words on stderr"
+    one_quiet.healthy()
+
+
 def test_requests_in_pieces_and_in_one_piece(one_quiet: Session) -> None:
     """A pipe keeps no borders: a frame may come byte by byte, or ten at once."""
     for byte in one_quiet.frame("ping", {}, "slow"):
@@ -1140,11 +1213,13 @@ def test_a_huge_line_costs_no_memory(serve: Callable[..., Session]) -> None:
     head = b'{"jsonrpc":"2.0","id":"huge","method":"tools/call","params":{"name":"doiget_info","arguments":{"ref":"'
     session.write(head + b"x" * (10 * 2**20) + b'"}}}\n')
     session.healthy()
-    session.write(head + b"x" * (10 * 2**20))
-    session.write(b"y" * 2**20 + b"\n")
+    session.write(b'{"method":"tools/call","params":{"name":"doiget_info","arguments":{"ref":"' + b"x" * (10 * 2**20))
+    session.write(b"y" * 2**20 + b'"}},"jsonrpc":"2.0","id":"last"}\n')
     session.healthy()
     assert memory_kb(session.process, "VmHWM") - before < 20_000
-    assert "'huge'" not in session.answers
+    for ident in ("huge", "last"):
+        assert session.wait(ident)["error"]["code"] == -32600, "who asked must not wait for ever"
+    assert session.stderr.count(b"dropped a line") == 2, "one word each"
 
 
 @needs_proc

@@ -791,6 +791,23 @@ def test_an_output_that_is_full_or_closed_is_no_traceback(run: Runner, home: Hom
 
 
 @posix
+def test_a_full_stderr_does_not_change_the_status(run: Runner) -> None:
+    """What could not be said must not come up once more at exit, where Python makes 120 of it."""
+    with Path("/dev/full").open("wb") as full:
+        assert run("info", "nothing", stderr=full).rc == 3
+        assert run("recent", stderr=full).rc == 0
+
+
+@pytest.mark.parametrize("words", [("--tools", "nope"), ("--nonsense",)])
+def test_a_server_that_cannot_start_says_so_as_any_command(run: Runner, words: tuple[str, ...]) -> None:
+    """Under --json on stdout; and a stdout that is full is no traceback."""
+    result = run("--json", "serve", *words)
+    assert (result.rc, result.stderr) == (2, b"")
+    assert result.json()["error"]["reason"] == "schema"
+    with Path("/dev/full").open("wb") as full:
+        assert "Traceback" not in run("serve", *words, stdout=full).err
+
+
 def test_a_closed_stdin_is_an_empty_one(run: Runner, home: Home) -> None:
     """Cron and some hosts start programs without one; only who reads from it may mind, and then in plain words."""
     shelve(home, "10.1000/1")
