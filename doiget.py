@@ -39,7 +39,6 @@ import datetime as dt
 import enum
 import errno
 import functools
-import inspect
 import io
 import itertools
 import json
@@ -66,16 +65,82 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, Protocol, TypeVar
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     import ssl
 
+    from typing_extensions import dataclass_transform
+else:
+
+    def dataclass_transform(**_how: bool) -> Callable[[type], type]:
+        return lambda kind: kind
+
+
 T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True)
+class RecordType(type):
+    """Turns what the body of a record annotates into slots, and the values there into defaults."""
+
+    names: tuple[str, ...] = ()
+    defaults: Mapping[str, Any] = {}
+    copied: Mapping[str, Any] = {}
+
+    def __new__(cls, name: str, bases: tuple[RecordType, ...], body: dict[str, Any], **how: bool) -> RecordType:
+        above, own = bases[0] if bases else cls, tuple(body.get("__annotations__", ()))
+        defaults = {**above.defaults, **{field: body.pop(field) for field in own if field in body}}
+        copied = {field: value for field, value in defaults.items() if isinstance(value, dict | list)}
+        body |= {"__slots__": own, "names": (*above.names, *own), "defaults": defaults, "copied": copied}
+        if not how.get("frozen", True):
+            body["__setattr__"] = object.__setattr__
+        return super().__new__(cls, name, bases, body)
+
+
+class Record(metaclass=RecordType):
+    """A value with named fields, to be used like a frozen dataclass with slots.
+
+    Those are made of source text, compiled anew at each start, which took a third of it. A default that is a list or
+    dict is copied for each record.
+    """
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        kind, put = type(self), object.__setattr__
+        copies = {name: value.copy() for name, value in kind.copied.items()}
+        given = {**kind.defaults, **copies, **dict(zip(kind.names, values, strict=False)), **named}
+        if len(given) != len(kind.names) or len(values) > len(kind.names):
+            raise TypeError(f"{kind.__name__} is made of: {', '.join(kind.names)}")
+        for name, value in given.items():
+            put(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__}.{name} is frozen")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and asdict(self) == asdict(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(asdict(self).values()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in asdict(self).items())})"
+
+
+R = TypeVar("R", bound=Record)
+
+
+def asdict(record: Record) -> dict[str, Any]:
+    """Return the fields of a record, by name."""
+    return {name: getattr(record, name) for name in type(record).names}
+
+
+def replace(record: R, **changes: Any) -> R:
+    """Return a record with some fields changed."""
+    return type(record)(**{**asdict(record), **changes})
 
 
 # ############################################################################
@@ -116,7 +181,7 @@ EXIT_STATUS: Final[Mapping[Code, int]] = {code: status for status, code in enume
 EXIT_BATCH_MIXED: Final = 20
 
 
-class Reason(NamedTuple):
+class Reason(Record):
     """One row of the error table: what happened, whose code it is, and the next step."""
 
     code: Code
@@ -290,8 +355,7 @@ class RefKind(str, enum.Enum):
     SHORT_DOI = "shortdoi"
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
+class Ref(Record):
     """One parsed identifier. `id` is folded: `10.1/abc`, `math/0309136`, `123`, `PMC123`, `10/abc`.
 
     `version` is the arXiv version, or the bioRxiv/medRxiv version that came with a DOI; the latter
@@ -607,8 +671,7 @@ def is_datacite_prefix(doi: str) -> bool:
 # and capped; a Work survives `work_to_dict` and back unchanged.
 
 
-@dataclass(frozen=True, slots=True)
-class Author:
+class Author(Record):
     """A person (family, given, particle, suffix), or a body or single-string name (`literal`)."""
 
     family: str = ""
@@ -618,8 +681,7 @@ class Author:
     literal: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Retraction:
+class Retraction(Record):
     """A notice that changes how far the work can be trusted."""
 
     status: str  # retracted, partially_retracted, withdrawn, removed, expression_of_concern
@@ -628,16 +690,14 @@ class Retraction:
     date: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(Record):
     """A typed link to another work: `kind` in Crossref's words (has-preprint, is-preprint-of, …)."""
 
     kind: str
     ref: str  # canonical ref string
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(Record):
     """One open copy of a work, as one source names it. Licence and version belong to the copy."""
 
     source: str  # openalex, unpaywall, europepmc, arxiv, zenodo, …
@@ -647,8 +707,7 @@ class Location:
     version: str | None = None  # publishedVersion, acceptedVersion, submittedVersion
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Record):
     """One try at one source or location, with its outcome: `ok` or a reason of REASONS."""
 
     source: str
@@ -659,8 +718,7 @@ class Attempt:
     detail: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class Work(Record, kw_only=True):
     """The scholarly object: what the registries say of it. None or empty means unknown."""
 
     type: str | None = None  # Crossref's type names, plus preprint, software, … (see docs/STORE.md)
@@ -703,8 +761,7 @@ class Work:
     locations: tuple[Location, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(Record):
     """A work with how we came to know it."""
 
     ref: str  # canonical
@@ -1279,11 +1336,14 @@ OA_STATUSES: Final = frozenset({"gold", "diamond", "hybrid", "bronze", "green", 
 def work_to_dict(work: Work) -> dict[str, Any]:
     """Render a work as dicts and lists for JSON and TOML; what is unknown is left out."""
 
-    def known(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-        told = (pair for pair in pairs if pair[1] is not None and pair[1] not in ("", ()))
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in told}
+    def known(value: Any) -> Any:
+        if isinstance(value, Record):
+            told = ((name, said) for name, said in asdict(value).items() if said is not None and said not in ("", ()))
+            return {name: known(said) for name, said in told}
+        return list(map(known, value)) if isinstance(value, tuple) else value
 
-    return asdict(work, dict_factory=known)
+    plain: dict[str, Any] = known(work)
+    return plain
 
 
 def metadata_of(work: Work) -> dict[str, Any]:
@@ -1386,7 +1446,7 @@ def merge_works(primary: Work, *others: Work) -> Work:
     works = (primary, *others)
     values: dict[str, Any] = {}
     for work in reversed(works):
-        values |= {f.name: known for f in fields(Work) if (known := getattr(work, f.name)) not in (None, ())}
+        values |= {name: known for name, known in asdict(work).items() if known not in (None, ())}
     dated = next((work for work in works if work.date or work.year), primary)
     versioned = next((work for work in works if work.arxiv_id), primary)
     values.update(date=dated.date, year=dated.year, arxiv_id=versioned.arxiv_id, arxiv_version=versioned.arxiv_version)
@@ -1401,7 +1461,7 @@ def merge_works(primary: Work, *others: Work) -> Work:
 # What callers may say, people and models alike: the parameters of every operation, and of every row of the catalogue.
 
 
-class Arg(NamedTuple):
+class Arg(Record):
     """What a parameter's annotation says besides its type: help for people and models, and its limits."""
 
     help: str
@@ -1419,7 +1479,7 @@ class Arg(NamedTuple):
     finder: str = ""  # of an id: the operation of the catalogue that finds it
 
 
-class Param(NamedTuple):
+class Param(Record):
     """One parameter of an operation: read off its signature, or of a row of the catalogue."""
 
     name: str
@@ -1440,7 +1500,7 @@ def check_value(param: Param, value: Any) -> Any:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise bad_argument(param, "be a list of texts")
         for item in value:
-            _check_text(param._replace(arg=param.arg._replace(max_length=None)), item)
+            _check_text(replace(param, arg=replace(param.arg, max_length=None)), item)
         return value
     if param.kind is bool:
         if str(value).lower() not in {"true", "false"}:
@@ -1542,7 +1602,7 @@ def params_schema(params: Collection[Param]) -> dict[str, Any]:
 # wins; no value of a key or proxy password is ever shown.
 
 
-class Setting(NamedTuple):
+class Setting(Record):
     """One thing a user can set: its key in config.toml, its variable, its type, and what it does."""
 
     key: str
@@ -1610,8 +1670,7 @@ MAX_TIMEOUT_S: Final = 3600.0
 NOWHERE: Final = Path(os.devnull) / "doiget"
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(Record):
     """The settings in force, each with its origin (default, config, environment variable, argument, policy)."""
 
     values: Mapping[str, Any]
@@ -1620,7 +1679,7 @@ class Config:
     cache_dir: Path
     warnings: tuple[str, ...] = ()
     error: str = ""  # what is wrong with the configuration; such a Config serves to look around only
-    policy: Mapping[str, Any] = field(default_factory=dict)
+    policy: Mapping[str, Any] = {}
     policy_error: str = ""
 
     def text(self, key: str) -> str:
@@ -2326,7 +2385,7 @@ def _is_dead_here(text: bytes | None) -> bool:
 # ---- The log on stderr ----
 
 
-class ErrorLog(NamedTuple):
+class ErrorLog(Record):
     """The log on stderr: lines at or above a level, as text or JSON Lines, never with a secret."""
 
     level: str
@@ -2382,7 +2441,7 @@ _HIDDEN_FIELDS: Final = r"(?i)key|token|secret|passw|authori[sz]ation|cookie|cre
 _URL_IN_TEXT: Final = r"(?i)\b([a-z][a-z0-9+.-]*://)(?:[^\s/?#]*@)?([^\s?#]*)(?:[?#]\S*)?"
 
 
-class LogHead(NamedTuple):
+class LogHead(Record):
     """Where the chain stands: number and hash of a line."""
 
     seq: int = -1
@@ -2542,7 +2601,7 @@ class AccessLog:
 
     def _save_head(self, head: LogHead, *, durable: bool = False) -> None:
         # Not forced to the disk: after a power cut a head that lags is caught up, and an empty one is rebuilt.
-        data = json.dumps({"format": HEAD_FORMAT, **head._asdict()}).encode() + b"\n"
+        data = json.dumps({"format": HEAD_FORMAT, **asdict(head)}).encode() + b"\n"
         write_atomic(self.head_path, data, durable=durable)
 
     # ---- reading ----
@@ -2571,7 +2630,7 @@ class AccessLog:
                 if line is not None:
                     lines += 1
                     last = LogHead(max(last.seq, line["seq"]), line["hash"])
-                    is_head_seen = is_head_seen or head == (line["seq"], line["hash"])
+                    is_head_seen = is_head_seen or head == LogHead(line["seq"], line["hash"])
         if head is None:
             lost = "the head file is missing, so a cut-off end would not show" if last.seq >= 0 else ""
         elif head.seq > last.seq:
@@ -2648,8 +2707,7 @@ _CLOCK_SLACK_S: Final = 300.0  # an entry from further in the future was dated b
 _CACHE_NAME: Final = r"[a-z]+_[a-z0-9._-]{1,120}\.toml"
 
 
-@dataclass(frozen=True, slots=True)
-class CacheHit:
+class CacheHit(Record):
     """What the cache knows of a ref: a work, or a miss as (reason, message); `fresh` while its time has not run out."""
 
     resolved: Resolved | None
@@ -2774,7 +2832,7 @@ BLOCKED_S: Final = 900.0  # how long a host that answered 403 is left alone
 REQUESTS_PER_S: Final = 5
 
 
-class Pace(NamedTuple):
+class Pace(Record):
     """How fast a host may be asked: `starts` requests begin in any `window_s`, `at_once` run together."""
 
     name: str
@@ -2784,7 +2842,7 @@ class Pace(NamedTuple):
     backoff_s: float = 1.0  # first wait after a 429 that names no time
 
 
-class Api(NamedTuple):
+class Api(Record):
     """A scholarly API we ask: its host, what for, and its pace without and with the user's address or key."""
 
     host: str
@@ -2941,7 +2999,7 @@ def is_ip_literal(host: str) -> bool:
     return ":" in host or bool(re.fullmatch(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+)){0,3}", host.strip("[].")))
 
 
-class Hop(NamedTuple):
+class Hop(Record):
     """A URL in httpx's form and its host as names are compared: lower case, without a final dot."""
 
     url: Any  # httpx.URL
@@ -3012,14 +3070,13 @@ def without_query(url: str) -> str:
 ON_TURN: contextvars.ContextVar[Callable[[], None] | None] = contextvars.ContextVar("ON_TURN", default=None)
 
 
-@dataclass(slots=True)
-class Pacer:
+class Pacer(Record, frozen=False):
     """Gives out turns at each host's pace; the state is shared by all doiget processes of the user (spec §6)."""
 
     folder: Path
     clock: Callable[[], float] = time.time
-    limiters: dict[str, Any] = field(default_factory=dict)
-    memory: dict[str, dict[str, Any]] = field(default_factory=dict)  # stands in where the folder cannot be written
+    limiters: dict[str, Any] = {}
+    memory: dict[str, dict[str, Any]] = {}  # stands in where the folder cannot be written
 
     @asynccontextmanager
     async def turn(self, pace: Pace) -> AsyncIterator[None]:
@@ -3284,8 +3341,7 @@ def _proxy_error(text: str, host: str, proxy: str) -> DoigetError:
 # ---- How asked ----
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Record):
     """A complete answer of an API: status, capped body, headers (lower-case names), and the URL that gave it."""
 
     status: int
@@ -3294,16 +3350,15 @@ class Reply:
     url: str
 
 
-@dataclass(slots=True)
-class Client:
+class Client(Record, frozen=False):
     """The gate. `ask` speaks to APIs, `download` and `load_page` to hosts of copies; nothing else opens a socket."""
 
     config: Config
     pacer: Pacer
     transport: Any = None  # demo's world; None: the real internet
     on_bytes: Callable[[int, int, str], None] | None = None  # (got, expected or 0, host) of a download
-    connections: dict[str, Any] = field(default_factory=dict)  # httpx clients, by the proxy they use
-    blocked: dict[str, float] = field(default_factory=dict)  # until when hosts that answered 403 are left alone
+    connections: dict[str, Any] = {}  # httpx clients, by the proxy they use
+    blocked: dict[str, float] = {}  # until when hosts that answered 403 are left alone
 
     async def aclose(self) -> None:
         while self.connections:
@@ -4406,7 +4461,7 @@ def _listed(body: object, path: str, source: str) -> list[Any]:
     return body
 
 
-class Found(NamedTuple):
+class Found(Record):
     """Works of one answer, and how many there are in all."""
 
     works: list[Any]
@@ -4806,8 +4861,7 @@ SMALL_BATCH: Final = 12
 MAX_CITES: Final = 500  # keys kept of one work; reviews cite more
 
 
-@dataclass(frozen=True, slots=True)
-class CitedWork:
+class CitedWork(Record):
     """A work in a citation graph, as far as the sources describe it."""
 
     ref: str | None  # canonical; None where OpenAlex has nothing but its own id
@@ -4956,13 +5010,12 @@ MAX_UNPAYWALL: Final = 2  # per call (spec §4)
 Place = Callable[[], contextlib.AbstractAsyncContextManager[None]]
 
 
-@dataclass(slots=True)
-class Lookup:
+class Lookup(Record, frozen=False):
     """What is known so far about one asked ref while its sources are being asked."""
 
     asked: Ref
     doi: str | None = None
-    said: dict[str, Parsed | DoigetError | None] = field(default_factory=dict)  # by source; None: no such record
+    said: dict[str, Parsed | DoigetError | None] = {}  # by source; None: no such record
     is_unregistered: bool = False  # the registry itself said so
 
     @property
@@ -5243,8 +5296,7 @@ OWN_SOURCES: Final = frozenset({"local", "store", "unknown"})
 _KNOWN_KEYS: Final = ("schema_version", "ref", "citekey", "source", "added_at", "tags", "file", "work")
 
 
-@dataclass(frozen=True, slots=True)
-class StoredFile:
+class StoredFile(Record):
     """What is known of the PDF of an entry."""
 
     sha256: str
@@ -5256,8 +5308,7 @@ class StoredFile:
     fetched_at: str | None = None  # UTC, ISO 8601
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Record):
     """A record of the store, with its PDF if that is there. `file` and `pdf_path` are both known or both None."""
 
     ref: str  # canonical
@@ -5280,7 +5331,7 @@ class Entry:
 Tags = Sequence[str] | Callable[[tuple[str, ...]], Sequence[str]] | None  # new ones, or how they come of the old
 
 
-class _Head(NamedTuple):
+class _Head(Record):
     """What can be known of a record without parsing it."""
 
     changed_ns: int  # mtime of the record
@@ -5810,7 +5861,7 @@ def _merged_table(
     tags = tags(_tags_of(old)) if callable(tags) else tags
     table["tags"] = old.get("tags", []) if tags is None else list(_clean_tags(tags))
     if file is not None:
-        facts = {item.name: getattr(file, item.name) for item in fields(file)}
+        facts = asdict(file)
         foreign = {name: value for name, value in as_dict(old.get("file")).items() if name not in facts}
         table["file"] = {**_without_none(facts), **foreign}
     return table
@@ -5985,7 +6036,7 @@ _ITEM: Final = (
 )
 
 
-class Term(NamedTuple):
+class Term(Record):
     """Words that follow each other; the last one may go on unless `is_whole`."""
 
     words: str  # folded
@@ -6010,7 +6061,7 @@ class Term(NamedTuple):
 _ANYTHING: Final = Term(_GAP.strip(), "names", is_whole=True, is_negated=False)
 
 
-class Span(NamedTuple):
+class Span(Record):
     """A column whose value must lie between two others."""
 
     column: str
@@ -6029,7 +6080,7 @@ class Span(NamedTuple):
         return f" AND ({value} BETWEEN {self.low:d} AND {self.high:d}) IS {'NOT ' * self.is_negated}TRUE"
 
 
-class Query(NamedTuple):
+class Query(Record):
     """What is searched for: every term and every span must hold."""
 
     wanted: list[Term]
@@ -6097,7 +6148,7 @@ def _span(field: str, value: str, *, is_negated: bool) -> Span:
 # ---- Rows ----
 
 
-class IndexRow(NamedTuple):
+class IndexRow(Record):
     """What the index holds of a record."""
 
     id: int  # its place within a tier: shorter titles first, then by a checksum of the key
@@ -6201,7 +6252,7 @@ _ADD_ENTRY: Final = "INSERT OR IGNORE INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?,
 _ADD_WORDS: Final = f"INSERT INTO words (rowid, {', '.join(_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - constants
 
 
-class Hits(NamedTuple):
+class Hits(Record):
     """A page of what was found: safekeys in order, each with the cursor of what comes behind it."""
 
     total: int
@@ -6439,16 +6490,16 @@ class Index:
 
         If these are the last, `known` is the new state and the old one; that is gone if others emptied the database.
         """
-        rows = sorted(row for key in keys if (row := load_index_row(self.store, key)))
+        rows = [row for key in keys if (row := load_index_row(self.store, key))]
         with db:  # a transaction
             db.execute("BEGIN IMMEDIATE")
             # A build leaves many segments: they are merged little by little later, not again and again meanwhile.
             if len(keys) == CHUNK or known is None:
                 db.execute("INSERT INTO words (words, rank) VALUES ('automerge', ?)", (0 if known is None else 4,))
             db.executemany("DELETE FROM entry WHERE key = ?", [(key,) for key in keys])
-            for row in rows:
-                number = row.id
-                while not db.execute(_ADD_ENTRY, (number, *row[1:-1])).rowcount:
+            for row in sorted(rows, key=lambda row: (row.id, row.key)):
+                number, *about, _ = asdict(row).values()
+                while not db.execute(_ADD_ENTRY, (number, *about)).rowcount:
                     number += 1
                 if row.problem is None:
                     db.execute(_ADD_WORDS, (number, *row.texts))
@@ -6497,7 +6548,7 @@ def _folder_ns(folder: Path) -> int:
 # SAFE_MATH; counting every brace, each value is balanced; no RIS value holds a line end; citekeys are legal and unique.
 
 
-class ExportOptions(NamedTuple):
+class ExportOptions(Record):
     """What a user may choose about an export."""
 
     ascii: bool = False  # accented letters as TeX commands, in BibTeX and BibLaTeX
@@ -6902,7 +6953,7 @@ def _ris_name(author: Author) -> str:
 # ---- Whole files ----
 
 
-class Exporter(NamedTuple):
+class Exporter(Record):
     """One format: how an entry is rendered, how a file is made of several, and what that is called."""
 
     render: Callable[[Entry, ExportOptions], Any]  # text, or a CSL item
@@ -6965,8 +7016,7 @@ MAX_LISTED: Final = 20_000  # of one list
 WANTED_MARK: Final = "# doiget wanted list"  # how a list of ours begins, whose comments are only about its refs
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Record):
     """One entry of somebody's bibliography, as it says of itself."""
 
     index: int  # from 1, in the order of the file
@@ -6984,8 +7034,7 @@ class Reference:
         return self.key or (str(self.ref) if self.ref else self.text[:200])
 
 
-@dataclass(frozen=True, slots=True)
-class Bibliography:
+class Bibliography(Record):
     """A reference list that was read."""
 
     kind: str  # bib, ris, csl, text
@@ -7096,7 +7145,7 @@ _MAX_MACRO: Final = 300  # SECURITY: a few letters of a list call it up, as ofte
 _LIKE_AN_ID: Final = r"(?i)\b10\.\d{4,9}/|arxiv|pmid|\bpmc\d"
 
 
-class _BibEntry(NamedTuple):
+class _BibEntry(Record):
     """An entry as it stands in the file."""
 
     kind: str
@@ -7625,8 +7674,7 @@ FETCHES: Final = Pace("fetches", MAX_FETCHES, 1.0, MAX_FETCHES)
 PREPRINT_RELATIONS: Final = ("has-preprint", "is-version-of", "has-version", "is-identical-to")
 
 
-@dataclass(slots=True)
-class Context:
+class Context(Record, frozen=False):
     """All that an operation needs, made once per command or server: no global state besides."""
 
     config: Config
@@ -7685,7 +7733,7 @@ def time_limit(seconds: float, *, late: bool = False) -> Iterator[None]:
         raise DoigetError("deadline", f"The time of {seconds:.0f} s ran out.") from None
 
 
-class Copy(NamedTuple):
+class Copy(Record):
     """One thing to try: a PDF address or a landing page, of the work itself or of its preprint."""
 
     location: Location
@@ -7804,7 +7852,7 @@ class Hunt:
             if (preprint := await self._preprint(ref)) is not None:
                 async for copy in self._own(ref, preprint):
                     location = replace(copy.location, version="submittedVersion")
-                    yield copy._replace(location=location, preprint=str(ref))
+                    yield replace(copy, location=location, preprint=str(ref))
 
     async def _preprint(self, ref: Ref) -> Work | None:
         """Return what is known of a related work; None if it is no preprint, or could not be looked up."""
@@ -7847,7 +7895,7 @@ class Hunt:
         link = None if copy.is_linked else pdf_link(page, url)
         if error or not link:
             self.fail(copy, error or DoigetError("not_a_pdf", f"The landing page at {host_of(url)} names no PDF."))
-        return await self.attempt(copy._replace(url=link, is_page=False, is_linked=True)) if link else None
+        return await self.attempt(replace(copy, url=link, is_page=False, is_linked=True)) if link else None
 
     async def _download(self, copy: Copy) -> Got:
         client, location = self.ctx.client, copy.location
@@ -8290,7 +8338,7 @@ def evidence(field: str, given: object, found: object, note: str = "") -> Row:
     return {"field": field, "given": given, "found": found} | ({"note": note} if note else {})
 
 
-class Comparison(NamedTuple):
+class Comparison(Record):
     """How a claim and a record agree, with a row of evidence for each field."""
 
     title: float | None
@@ -8705,7 +8753,7 @@ _MORE: Final = f"Of each work only the {MAX_NEIGHBOURS} most cited neighbours ar
 Keys = tuple[Sequence[str], bool]  # of the neighbours that a source lists, and whether there are more
 
 
-class Neighbours(NamedTuple):
+class Neighbours(Record):
     """What is around a work in one direction: the most cited, whether there are more, how many have no id of ours."""
 
     way: str
@@ -8893,7 +8941,7 @@ class GraphWalk:
             own = {name: self.works[name].openalex for name in group if name not in found}
             ids = [one for ids in own.values() for one in ids]
             page = await self._learn("openalex", openalex_cited, "cites", ids) if own else None
-            works, total = page or ([], math.inf)
+            works, total = (page.works, page.total) if page else ([], math.inf)
             is_all = total <= len(works)
             for name in own if page else ():
                 citing = [work for work in works if len(own) == 1 or {*own[name]} & {*work.cites}]
@@ -9482,7 +9530,7 @@ MAX_ROWS: Final = 100
 Item = Parsed | dict[str, Any]
 
 
-class Page(NamedTuple):
+class Page(Record):
     """Some items of an answer (works with what they lack, or plain dicts), how many there are, and where to go on."""
 
     items: list[Item]
@@ -9634,7 +9682,7 @@ def _thing(kind: str, paths: str) -> Callable[[Any], dict[str, Any] | None]:
 # ---- How each source speaks ----
 
 
-class Dialect(NamedTuple):
+class Dialect(Record):
     """How the lists of a source are asked for and read, and what people are told about it."""
 
     title: str
@@ -9739,7 +9787,7 @@ _TYPE_NAMES: Final = {
 }  # fmt: skip
 
 
-class CatalogueRow(NamedTuple):
+class CatalogueRow(Record):
     """One operation of the catalogue; `path` and `query` are templates of ours (see `fill`)."""
 
     name: str  # source, verb, noun
@@ -9759,7 +9807,7 @@ class CatalogueRow(NamedTuple):
     @property
     def dialect(self) -> Dialect:
         """How its source speaks here."""
-        return DIALECTS[self.source]._replace(**self.how)
+        return replace(DIALECTS[self.source], **self.how)
 
     def fields(self) -> dict[str, Param]:
         """Return its parameters by name."""
@@ -9769,8 +9817,8 @@ class CatalogueRow(NamedTuple):
         found = {}
         for word in self.params.split():
             param = FIELDS[word.rstrip("?")]
-            arg = param.arg._replace(help=told.get(param.name, param.arg.help))
-            found[param.name] = param._replace(arg=arg, required=not word.endswith("?"))
+            arg = replace(param.arg, help=told.get(param.name, param.arg.help))
+            found[param.name] = replace(param, arg=arg, required=not word.endswith("?"))
         return found
 
     def paging(self) -> str:
@@ -10171,7 +10219,7 @@ def fill(template: str, values: Mapping[str, str], joiner: str) -> str | None:
     return joiner.join(re.sub(r"\{(\w+)(?:([:?])([^}]*))?\}", put, part) for part in parts) if parts else None
 
 
-class Spot(NamedTuple):
+class Spot(Record):
     """Where a list goes on: the length of its pages, the next item, its page's mark and first item, the own id."""
 
     size: int
@@ -10192,7 +10240,11 @@ def make_cursor(row: CatalogueRow, values: Mapping[str, object], spot: Spot) -> 
     """Write a place in a list of a row as a text that only the same call reads."""
     import base64
 
-    return base64.urlsafe_b64encode(json.dumps([_digest(row, values), *spot]).encode()).decode().rstrip("=")
+    return (
+        base64.urlsafe_b64encode(json.dumps([_digest(row, values), *asdict(spot).values()]).encode())
+        .decode()
+        .rstrip("=")
+    )
 
 
 def read_cursor(row: CatalogueRow, values: Mapping[str, object], cursor: str) -> Spot:
@@ -10321,7 +10373,7 @@ async def _ask_row(
 async def _own_id(client: Client, row: CatalogueRow, values: Mapping[str, Any]) -> str:
     """Ask a source for its own id of a work. Raises NOT_FOUND (not_registered)."""
     path, query, items, where = OWN_IDS[row.source]
-    look_up = row._replace(path=path, query=query)
+    look_up = replace(row, path=path, query=query)
     body = await _ask_row(client, look_up, values, word_request(look_up, values))
     found = _listed(body, items, row.source)[:1] if items else [body]
     parts = [as_text(part) or "" for one in found for part in as_list(dig(one, where))]
@@ -10349,7 +10401,7 @@ async def call_row(
     values = check_params(row, params)
     spot = read_cursor(row, values, cursor) if cursor else Spot(int(values.get("limit", DEFAULT_ROWS)))
     if row.own and not spot.own:
-        spot = spot._replace(own=await _own_id(client, row, values))
+        spot = replace(spot, own=await _own_id(client, row, values))
 
     async def ask(asked: Mapping[str, Any]) -> Page:
         how, (path, query) = row.dialect, word_request(row, asked, spot.own)
@@ -10402,9 +10454,9 @@ def _read_page(
     if lost and not found and spot.at == start and how.parse is not parse_reference:
         raise _no_record(row.source)
     shown = min(len(found), fits([item for _, item in found]), int(values.get("limit", MAX_ROWS)))
-    items, spot = [item for _, item in found[:shown]], spot._replace(base=start)
+    items, spot = [item for _, item in found[:shown]], replace(spot, base=start)
     if shown < len(found):
-        return Page(items, total, make_cursor(row, values, spot._replace(at=found[shown][0])))
+        return Page(items, total, make_cursor(row, values, replace(spot, at=found[shown][0])))
     after = _next_spot(row, spot, body, len(raw), total)
     is_cut = after is not None and after.at + after.size > how.deepest
     warnings = (f"{title} shows only the first {how.deepest} items: narrow the search.",) * is_cut
@@ -10433,13 +10485,13 @@ def _next_spot(row: CatalogueRow, spot: Spot, body: Any, length: int, total: int
     how, end, mark = row.dialect, spot.base + length, as_text(dig(body, "nextCursorMark")) or ""
     if how.pager == "next":
         told = as_int(dig(body, "next")) or 0
-        return spot._replace(at=told, base=told) if told > spot.at else None
+        return replace(spot, at=told, base=told) if told > spot.at else None
     if row.source == "crossref" and how.pager == "offset":
         total = None if length == spot.size else end  # its counts are approximate (apis.md §1)
     if not length or (total is not None and end >= total) or (how.pager == "mark" and mark in {"", spot.mark}):
         return None
     end = spot.base + spot.size if how.pager == "page" else end
-    return spot._replace(at=end, base=end, mark=mark if how.pager == "mark" else "")
+    return replace(spot, at=end, base=end, mark=mark if how.pager == "mark" else "")
 
 
 # ############################################################################
@@ -10492,8 +10544,7 @@ _CITATION_MARKS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Record):
     """What is looked for: the text, on one clean line, and what was read in it."""
 
     text: str
@@ -10586,7 +10637,7 @@ _LATER: Final = 2  # years in which a preprint may become an article
 _MANY: Final = 20  # authors; registries cut longer lists
 
 
-class Candidate(NamedTuple):
+class Candidate(Record):
     """A record of a work, where a source lists it; no place: it was looked up there."""
 
     source: str
@@ -10617,8 +10668,7 @@ def keys_of(work: Work) -> set[str]:
     return keys | {f"{title}|{year}" for year in range(work.year, last + 1)}
 
 
-@dataclass(slots=True)
-class Match:
+class Match(Record, frozen=False):
     """One work, made of all records that were found of it."""
 
     ref: str
@@ -10631,7 +10681,7 @@ class Match:
     is_other: bool = False  # its title is not in the text
     is_denied: bool = False  # and what is there contradicts it
     confidence: float | None = None
-    matched: list[str] = field(default_factory=list)
+    matched: list[str] = []
 
 
 def unite(candidates: Iterable[Candidate]) -> list[Match]:
@@ -10777,7 +10827,7 @@ def _confidence(title: float, authors: Agreement, year: Agreement, agree: Mappin
 # ---- Pages ----
 
 
-class Bookmark(NamedTuple):
+class Bookmark(Record):
     """How far each source is read (None: to its end), how many works there are, and tokens of those shown."""
 
     places: Mapping[str, int | None] = {}
@@ -10969,7 +11019,7 @@ def open_copy(work: Work) -> str | None:
 # stands in the text as one JSON value and nowhere else.
 
 
-class Input(NamedTuple):
+class Input(Record):
     """One input of a skill; `max_length` counts characters."""
 
     name: str
@@ -10978,7 +11028,7 @@ class Input(NamedTuple):
     required: bool = False
 
 
-class Skill(NamedTuple):
+class Skill(Record):
     """One task: what it is for, what it needs, the steps to take, and what to say at the end."""
 
     title: str
@@ -11154,8 +11204,7 @@ class Effect(str, enum.Enum):
     WRITE = "write"
 
 
-@dataclass(frozen=True, slots=True)
-class Op:
+class Op(Record):
     """One operation: a function `run(ctx, …) -> answer`, plus what its signature cannot say."""
 
     run: Callable[..., Any]
@@ -11172,8 +11221,8 @@ class Op:
     mends_config: bool = False  # runs, offline, even where the settings are broken
     each: str = ""  # the field that holds one item per line under --jsonl
     render_each: Callable[[Answer], str] | None = None  # for a person, where items are shown as they come
-    formats: Mapping[str, Callable[[Answer], str]] = field(default_factory=dict)  # --format NAME prints so
-    cli_defaults: Mapping[str, Any] = field(default_factory=dict)  # where a person wants more than a model
+    formats: Mapping[str, Callable[[Answer], str]] = {}  # --format NAME prints so
+    cli_defaults: Mapping[str, Any] = {}  # where a person wants more than a model
 
     @property
     def name(self) -> str:
@@ -11181,20 +11230,27 @@ class Op:
         return self.command or self.run.__name__
 
     @property
+    def is_async(self) -> bool:
+        return bool(self.run.__code__.co_flags & 0x80)  # as `inspect` would say, which costs a start 8 ms
+
+    @property
     def explanation(self) -> str:
         """What it does, for people."""
-        return inspect.cleandoc(self.run.__doc__ or "")
+        return re.sub(r"\n +", "\n", self.run.__doc__ or "").strip()
 
     def params(self, *, for_tool: bool = False) -> list[Param]:
         """Read the parameters off the signature: positional ones are arguments, keyword-only ones flags."""
         from typing import get_args, get_type_hints
 
-        hints = get_type_hints(self.run, include_extras=True)
-        found = []
-        for p in list(inspect.signature(self.run).parameters.values())[1:]:
-            kind, arg = get_args(hints[p.name])
+        hints, code, found = get_type_hints(self.run, include_extras=True), self.run.__code__, []
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        plain = names[code.co_argcount - len(self.run.__defaults__ or ()) :]
+        defaults = {**dict(zip(plain, self.run.__defaults__ or (), strict=False)), **(self.run.__kwdefaults__ or {})}
+        for place, name in enumerate(names[1:], 1):
+            kind, arg = get_args(hints[name])
             if not (for_tool and arg.cli):
-                found.append(Param(p.name, kind, arg, p.default is p.empty, p.kind is p.KEYWORD_ONLY, p.default))
+                is_flag = place >= code.co_argcount
+                found.append(Param(name, kind, arg, name not in defaults, is_flag, defaults.get(name, "")))
         if self.formats and not for_tool:
             arg = Arg("what to print", choices=("text", *self.formats))
             found.append(Param("format", str, arg, required=False, keyword=True))
@@ -12491,7 +12547,7 @@ def config(
 # Each look yields its lines of `doctor`. The quick ones touch no disk but to ask whether it could be written.
 
 
-class Check(NamedTuple):
+class Check(Record):
     """One line of `doctor`: what was looked at, how it stands (ok, warning, fault), and the particulars."""
 
     name: str
@@ -12546,7 +12602,7 @@ async def health(
         "index": ctx.index.state()[1],
         "log": str(ctx.config.access_log),
         "python": sys.version.split()[0],
-        "checks": [check._asdict() for check in checks],
+        "checks": list(map(asdict, checks)),
     }
 
 
@@ -12721,7 +12777,7 @@ async def _try_network(ctx: Context, checks: Sequence[Check]) -> list[Check]:
             return check
         if check.name == failed:
             return Check(check.name, "fault", f"{check.detail}; fails, see network")
-        return check._replace(detail=f"{check.detail}; {tried[check.name]}")
+        return replace(check, detail=f"{check.detail}; {tried[check.name]}")
 
     return [*map(judged, checks), network]
 
@@ -12796,7 +12852,7 @@ def demo_world() -> dict[str, tuple[int, str, bytes]]:
     return world
 
 
-class NoPace(Pacer):
+class NoPace(Pacer, frozen=False):
     """Gives turns at once: the invented world needs no politeness."""
 
     def _reserve(self, pace: Pace, left_s: float = math.inf) -> float:  # noqa: ARG002 - the signature is Pacer's
@@ -13630,7 +13686,7 @@ async def _call_op(op: Op, ctx: Context, arguments: Mapping[str, Any]) -> dict[s
     """Run an operation; what only reads and writes files does so beside the session, which goes on meanwhile."""
     import anyio
 
-    if inspect.iscoroutinefunction(op.run):
+    if op.is_async:
         answer: dict[str, Any] = await op.run(ctx, **arguments)
         return answer
     return await anyio.to_thread.run_sync(functools.partial(op.run, ctx, **arguments), abandon_on_cancel=True)
@@ -14101,7 +14157,7 @@ def build_parser(op: Op) -> Any:
         if param.arg.pairs:  # they are among the words: `parse_words` parts them
             parser.add_argument(param.name, help=param.arg.help, nargs="*", metavar="name=value")
         else:
-            add_argument(parser, param._replace(default=op.cli_defaults.get(param.name, param.default)))
+            add_argument(parser, replace(param, default=op.cli_defaults.get(param.name, param.default)))
     return parser
 
 
@@ -14203,7 +14259,7 @@ def configure(flags: Mapping[str, Any], *, is_mended: bool = False) -> Config:
 
 def _call(op: Op, ctx: Context, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Run an operation; those that speak to the network get an event loop."""
-    if not inspect.iscoroutinefunction(op.run):
+    if not op.is_async:
         answer: dict[str, Any] = op.run(ctx, **arguments)
         return answer
     import anyio

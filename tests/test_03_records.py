@@ -18,6 +18,54 @@ from doiget import Author, Location, Relation, Retraction, Work
 
 MML = 'xmlns:mml="http://www.w3.org/1998/Math/MathML"'
 
+# ---- Records as such ----
+
+
+class Shelf(doiget.Record):
+    """A record of the tests."""
+
+    name: str
+    size: int = 3
+    books: list[str] = []
+    about: dict[str, str] = {}
+
+
+class Open(Shelf, frozen=False):
+    """One that may change, with a field more."""
+
+    more: str = ""
+
+
+@pytest.mark.parametrize(
+    "make", [Shelf, lambda: Shelf(size=1), lambda: Shelf("a", sise=1), lambda: Shelf("a", 1, [], {}, 2)]
+)
+def test_a_record_has_its_fields_and_no_others(make):
+    with pytest.raises(TypeError, match="Shelf is made of: name, size, books, about"):
+        make()
+
+
+def test_a_record_is_its_values():
+    one, same, other = Shelf("a"), Shelf(name="a", size=3), Shelf("a", 4)
+    assert one == same != other
+    assert one != Open("a")
+    assert repr(other) == "Shelf(name='a', size=4, books=[], about={})"
+    assert doiget.replace(one, size=4) == other
+    assert doiget.asdict(Open("a", more="b")) == {"name": "a", "size": 3, "books": [], "about": {}, "more": "b"}
+    assert len({Author("A"), Author("A", ""), Author("B")}) == 2
+
+
+def test_a_record_is_frozen_unless_it_says_otherwise():
+    one, other = Shelf("a"), Open("a")
+    with pytest.raises(AttributeError, match="size is frozen"):
+        one.size = 4
+    other.size = 4
+    with pytest.raises(AttributeError):
+        other.sise = 4
+    one.books.append("kept by one")
+    one.about["kept"] = "by one"
+    assert (other.size, Shelf("a").books, Shelf("a").about) == (4, [], {})
+
+
 # ---- Text ----
 
 
@@ -508,7 +556,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=8,
 )
-NAMES = list(Work.__dataclass_fields__)
+NAMES = list(Work.names)
 PART = st.dictionaries(
     st.sampled_from(
         [

@@ -58,9 +58,7 @@ def test_no_other_failure_is_kept(cache, reason):
 
 @pytest.mark.parametrize("change", [{"from_cache": True}, {"stale": True}, {"source": "store"}])
 def test_what_is_second_hand_is_not_kept(cache, change):
-    from dataclasses import replace
-
-    assert not cache.save(REF, replace(RESOLVED, **change), NOW)
+    assert not cache.save(REF, doiget.replace(RESOLVED, **change), NOW)
 
 
 def test_an_entry_is_kept_under_the_asked_ref(cache):

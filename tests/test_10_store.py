@@ -9,7 +9,6 @@ import shutil
 import sys
 import time
 import warnings
-from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -52,7 +51,7 @@ def open_store(root, clock):
 def work(**values):
     base = Work(type="journal-article", title="The Markov state models", authors=(Author(family="Smith", given="J."),),
                 date="2013", year=2013, doi=REF.id)  # fmt: skip
-    return replace(base, **values)
+    return doiget.replace(base, **values)
 
 
 def resolved(ref=REF, source="crossref", **values):
@@ -152,7 +151,7 @@ def test_unknown_never_overwrites_known(store):
     assert later.pdf_path is not None
     assert later.tags == ("ml", "x")
     assert store.save(resolved()).tags == ("ml", "x")
-    assert store.save(replace(resolved(), source="store")).source == "crossref"
+    assert store.save(doiget.replace(resolved(), source="store")).source == "crossref"
 
 
 def test_a_new_year_takes_the_old_date_with_it(store):
@@ -228,7 +227,7 @@ def test_a_pdf_that_is_not_the_recorded_one_does_not_count(store, change, word):
     if word != "not a plain file":
         again = put_pdf(store)
         assert again.pdf_path.read_bytes() == PDF
-        assert store.load(REF) == replace(again, warnings=())
+        assert store.load(REF) == doiget.replace(again, warnings=())
 
 
 def test_a_persons_pdf_is_moved_to_the_trash_not_overwritten(store):
@@ -309,7 +308,7 @@ def test_one_broken_record_breaks_nothing(store, content):
         store.remove(REF)
     again = put_pdf(store)  # the next fetch repairs it, and the broken text is kept
     assert f"{KEY}.toml could not be read" in again.warnings[0]
-    assert store.load(REF) == replace(again, warnings=())
+    assert store.load(REF) == doiget.replace(again, warnings=())
     assert [p.read_bytes() for p in store.trash_folder.glob("*/record.toml")] == [content]
     assert store.problems == {}
 
@@ -580,7 +579,7 @@ def seen(store, clock):
     entries = entries_of(open_store(store.root, clock))
     return {
         e.ref: (
-            replace(
+            doiget.replace(
                 e,
                 warnings=(),
                 record_path=e.record_path.relative_to(store.root),
@@ -660,7 +659,7 @@ def test_a_full_disk_at_every_step_of_a_new_copy(tmp_path, monkeypatch):
 
 
 def without_dates(state):
-    return {ref: (replace(entry, added_at=""), body) for ref, (entry, body) in state.items()}
+    return {ref: (doiget.replace(entry, added_at=""), body) for ref, (entry, body) in state.items()}
 
 
 def settle(root, clock, change, before, after, new):
@@ -781,7 +780,7 @@ def test_citekey_form(family, year, title, expected):
 
 def test_citekey_does_not_depend_on_the_language():
     one = Work(authors=(Author(family="Günther"),), year=2005)
-    assert make_citekey(one) == make_citekey(replace(one, language="de"))
+    assert make_citekey(one) == make_citekey(doiget.replace(one, language="de"))
 
 
 @pytest.mark.parametrize(

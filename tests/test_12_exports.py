@@ -11,7 +11,6 @@ import contextlib
 import json
 import re
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -316,7 +315,7 @@ def test_hostile_metadata_stays_text(text: str) -> None:
     }  # fmt: skip
     work = doiget.work_from_dict(raw)
     for kind in (*EXPORT_TYPES, "never-heard-of"):
-        entry = entry_of(replace(work, type=kind), tags=doiget._clean_tags([text, f"a, {text}"]))
+        entry = entry_of(doiget.replace(work, type=kind), tags=doiget._clean_tags([text, f"a, {text}"]))
         for name in ("bibtex", "biblatex"):
             made = EXPORTERS[name].join([EXPORTERS[name].render(entry, PLAIN_EXPORT)] * 2)
             assert check_bib(made) == 2
@@ -574,9 +573,9 @@ def test_preprints() -> None:
     assert biblatex(arxiv).items() >= wanted.items()
     assert doiget.render_biblatex(entry_of(arxiv), PLAIN_EXPORT).startswith("@online{")
     assert csl(arxiv).items() >= {"DOI": "10.48550/arXiv.1706.03762", "number": "arXiv:1706.03762"}.items()
-    assert bibtex(replace(arxiv, doi="10.48550/arxiv.1706.03762"))["doi"] == "10.48550/arXiv.1706.03762"
-    assert bibtex(replace(arxiv, doi="10.1103/journal.1"))["doi"] == "10.1103/journal.1"
-    assert bibtex(replace(arxiv, arxiv_id="hep-th/9711200"))["doi"] == "10.48550/arXiv.hep-th/9711200"
+    assert bibtex(doiget.replace(arxiv, doi="10.48550/arxiv.1706.03762"))["doi"] == "10.48550/arXiv.1706.03762"
+    assert bibtex(doiget.replace(arxiv, doi="10.1103/journal.1"))["doi"] == "10.1103/journal.1"
+    assert bibtex(doiget.replace(arxiv, arxiv_id="hep-th/9711200"))["doi"] == "10.48550/arXiv.hep-th/9711200"
 
 
 def test_a_season_is_kept() -> None:
@@ -614,8 +613,8 @@ def test_titles_tags_and_publishers() -> None:
     assert (bibtex(book)["title"], csl(book)["title"]) == ("Main: The rest", "Main: The rest")
     assert (biblatex(book)["title"], biblatex(book)["subtitle"]) == ("Main", "The rest")
     assert bibtex(book).items() >= {"publisher": "P", "series": "Notes", "isbn": "9781"}.items()
-    assert bibtex(replace(book, title="Main? The rest"))["title"] == "Main? The rest"
-    assert bibtex(replace(book, title="Why?"))["title"] == "Why? The rest"
+    assert bibtex(doiget.replace(book, title="Main? The rest"))["title"] == "Main? The rest"
+    assert bibtex(doiget.replace(book, title="Why?"))["title"] == "Why? The rest"
     thesis = Work(type="dissertation", title="T", institution="MIT", publisher="ProQuest")
     assert (bibtex(thesis)["school"], biblatex(thesis)["institution"]) == ("MIT", "MIT")
     assert biblatex(thesis)["type"] == "phdthesis"
@@ -827,7 +826,7 @@ SAMPLE = (
 @pytest.mark.parametrize("name", EXPORTERS)
 def test_golden_files(golden: Callable[[str, str], None], name: str) -> None:
     """One file of each format, as a whole."""
-    entries = [replace(entry, tags=("to read",) * (n == 0)) for n, entry in enumerate(numbered(SAMPLE))]
+    entries = [doiget.replace(entry, tags=("to read",) * (n == 0)) for n, entry in enumerate(numbered(SAMPLE))]
     made = EXPORTERS[name].join(EXPORTERS[name].render(entry, PLAIN_EXPORT) for entry in entries)
     golden(f"exports/{EXPORTERS[name].file}", made)
 
@@ -870,7 +869,7 @@ def test_the_template_makes_new_keys() -> None:
     assert doiget.make_citekey(work) == "gunther2005markov"
     assert doiget.make_citekey(work, (), "{Family}_{yy}:{Word}") == "Gunther_05:Markov"
     assert doiget.make_citekey(work, {"gunther", "gunthera"}, "{Family}") == "Guntherb"
-    assert doiget.make_citekey(replace(work, year=None), (), "{family}{yy}") == "gunthernd"
+    assert doiget.make_citekey(doiget.replace(work, year=None), (), "{family}{yy}") == "gunthernd"
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,7 @@ def test_a_cursor_is_read_by_the_same_call_alone(size: int, at: int, mark: str, 
 def test_a_forged_cursor_is_no_cursor(change: dict[str, Any]) -> None:
     row = doiget.ROWS["openalex list citing works"]
     values = doiget.check_params(row, {"ref": "10.1000/a"})
-    forged = doiget.make_cursor(row, values, doiget.Spot(20, 20, "", 20, "W1")._replace(**change))
+    forged = doiget.make_cursor(row, values, doiget.replace(doiget.Spot(20, 20, "", 20, "W1"), **change))
     with pytest.raises(doiget.DoigetError) as caught:
         doiget.read_cursor(row, values, forged)
     assert caught.value.reason == "bad_cursor"
@@ -344,7 +344,7 @@ def test_what_cannot_be_read_is_counted() -> None:
     assert page.warnings[0].startswith("2 entries of OpenAlex")
     assert doiget.parse_semanticscholar({"title": "A", "publicationTypes": [["Book"], {"a": 1}, "Book"]}) is not None
     nested = [[["x" * 300] * 10] * 10, {"name": ["y"]}, "z"]
-    item = doiget.DIALECTS["crossref"]._replace(**doiget._JOURNAL).parse({"title": "J", "subjects": nested})
+    item = doiget.replace(doiget.DIALECTS["crossref"], **doiget._JOURNAL).parse({"title": "J", "subjects": nested})
     assert item == {"kind": "journal", "name": "J", "subjects": ["y", "z"]}
 
 
