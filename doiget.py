@@ -1727,16 +1727,12 @@ def env_value(name: str) -> str | None:
 
 def user_folder(kind: str) -> Path:
     """Return doiget's `config` or `cache` folder of this user; NOWHERE where no home folder is known."""
+    import platformdirs
+
     if not os.environ.get("HOME", "set").strip():
         del os.environ["HOME"]  # blank means unset: the password database decides
     try:
-        if sys.platform == "linux":  # a short rule; to import what knows all of them costs a start 6 ms
-            asked = Path(os.environ.get(f"XDG_{kind.upper()}_HOME", "").strip())
-            path = (asked if asked.is_absolute() else Path.home() / f".{kind}") / "doiget"
-        else:
-            import platformdirs
-
-            path = getattr(platformdirs, f"user_{kind}_path")("doiget", appauthor=False)
+        path: Path = getattr(platformdirs, f"user_{kind}_path")("doiget", appauthor=False)
     except RuntimeError:  # a user without a name or a home
         return NOWHERE
     return path if path.is_absolute() else NOWHERE
@@ -14153,9 +14149,7 @@ def new_parser(name: str, description: str | None) -> Any:
         def print_help(self, _file: Any = None) -> None:
             Console({}).out(self.format_help().rstrip())
 
-    form = functools.partial(
-        argparse.RawDescriptionHelpFormatter, width=78
-    )  # to ask the terminal costs each start 3 ms
+    form = functools.partial(argparse.RawDescriptionHelpFormatter, width=78)  # asking the terminal takes 3 ms
     more = "Flags for every command: see `doiget --help`."
     return Parser(prog=f"doiget {name}", description=description, epilog=more, formatter_class=form, allow_abbrev=False)
 

@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import platformdirs
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
@@ -95,17 +94,6 @@ def toml_line(key: str, value: str) -> str:
 
 
 # ---- who says what ----
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere platformdirs is asked")
-@pytest.mark.parametrize("asked", [None, "", " /a/b ", "relative", "/a/b/"])
-@pytest.mark.parametrize("kind", ["config", "cache"])
-def test_folders_are_where_platformdirs_says(monkeypatch, kind, asked):
-    monkeypatch.setenv("HOME", "/home/reader")
-    name = f"XDG_{kind.upper()}_HOME"
-    monkeypatch.delenv(name, raising=False) if asked is None else monkeypatch.setenv(name, asked)
-    assert doiget.user_folder(kind) == getattr(platformdirs, f"user_{kind}_path")("doiget", appauthor=False)
-
 
 #: setting: (in config.toml, its value), (in the variable, its value), a value as an argument
 WORDS: dict[str, tuple[tuple[str, Any], tuple[str, Any], Any]] = {
