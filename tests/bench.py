@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = 9
-STDLIB = "import contextlib, dataclasses, enum, functools, json, pathlib, re, signal, urllib.parse"
+STDLIB = "import contextlib, enum, functools, json, pathlib, re, signal, urllib.parse"
 SDK = "import mcp.server.lowlevel, mcp.server.stdio"
 HELLO = {
     "jsonrpc": "2.0",

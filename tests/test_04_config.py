@@ -719,7 +719,7 @@ def test_the_documentation_names_every_setting() -> None:
 @pytest.mark.parametrize("setting", [setting.key for setting in doiget.SETTINGS if setting.key != "pyz_root"])
 def test_every_setting_is_read_somewhere(setting: str) -> None:
     """A setting that is documented and never read is a lie; the module must use each, from wherever it was set."""
-    source = (ROOT / "doiget.py").read_text(encoding="utf-8").partition("class Config:")[2]
+    source = (ROOT / "doiget.py").read_text(encoding="utf-8").partition("class Config(")[2]
     table, _, name = setting.rpartition(".")
     ways = [rf"""(?:text\(|values\[|values\.get\(|env_value\(|origins\[)"{re.escape(setting)}\""""]
     ways += [rf'"{re.escape(setting)}"'] if table else []

@@ -1088,7 +1088,7 @@ def test_endless_texts_do_not_burst_a_page() -> None:
     long, people = "\u6f22" * 1000, tuple(Author("\u6f22" * 300 + str(n), "\u5b57" * 300) for n in range(150))
     texts = dict.fromkeys(("title", "container_title", "publisher", "comment", "event", "series", "edition"), long)
     work = doiget.work_from_dict({"doi": P, "abstract": long * 5, **texts})
-    entry = entry_of(replace(work, authors=people))
+    entry = entry_of(doiget.replace(work, authors=people))
     page = doiget.ExportPage(tuple(EXPORTERS), PLAIN_EXPORT, 27_500)
     assert page.add(entry)
     answer = page.answer([], None)
