@@ -1199,9 +1199,10 @@ def parse_name(value: object) -> Author | None:
     if "," in person and not is_body:
         return make_author(person, suffix=suffix)
     cased = (word in _PARTICLES or re.match(r"d['\u2019]", word) or word[0].isupper() for word in words)
-    if is_body or not 2 <= len(words) <= 5 or not all(cased):
+    von = next((place for place, word in enumerate(words[1:-1], 1) if word in _PARTICLES), 0)  # de la Vallée Poussin
+    if is_body or not 2 <= len(words) <= (9 if von else 5) or not all(cased):
         return make_author(literal=text)
-    cut = len(words) - 1
+    cut = von or len(words) - 1
     while cut > 1 and words[cut - 1].lower() in _PARTICLES:
         cut -= 1
     return Author(" ".join(words[cut:]), " ".join(words[:cut]), "", suffix)
@@ -1257,7 +1258,8 @@ def parse_date(value: object) -> str | None:
     if isinstance(value, dict):
         parts = as_list(value.get("date-parts"))
         first = parts[0] if parts and isinstance(parts[0], list | tuple) else parts
-        return iso_date(*[*first, None, None, None][:3]) or parse_date(value.get("raw"))
+        named = iso_date(*map(value.get, ("year", "month", "day")))  # as CSL had it once
+        return iso_date(*[*first, None, None, None][:3]) or named or parse_date(value.get("raw"))
     return _date_in((as_text(value) or "").strip()[:60])
 
 
@@ -7352,7 +7354,7 @@ def _date(*values: object) -> str | None:
 
 def _bib_names(value: str) -> Iterator[str]:
     """Part a list of names at each ` and ` outside braces; `others` is no name."""
-    value, depth, start = value[:MAX_RAW].strip(), 0, 0
+    value, depth, start = re.sub(r"(?i)[\s,]{1,9}et\s+al\.?\s*$", "", value[:MAX_RAW]).strip(), 0, 0
     joint = r"[{}]|(?<!\S)and(?!\S)" + ("" if re.search(r"(?i)\sand\s|&", value) else r"|;\s")
     for mark in re.finditer(joint, value, re.IGNORECASE):
         depth = max(0, depth + {"{": 1, "}": -1}.get(mark[0], 0))
@@ -7376,6 +7378,8 @@ def _read_bib_name(raw: str) -> object:
     last, *rest = (part.strip() for part in name.split(","))
     if len(rest) not in {1, 2}:
         return name
+    if len(rest) == 2 and re.fullmatch(_SUFFIX, rest[1]):  # BibTeX wants the suffix before the given names
+        rest.reverse()
     words = last.split()
     von = list(itertools.takewhile(lambda word: word[0].islower(), words[:-1]))
     return make_author(" ".join(words[len(von) :]), rest[-1], " ".join(von), rest[0] if len(rest) == 2 else "")
@@ -7457,7 +7461,7 @@ def _with_ids(work: Work, found: Mapping[RefKind, Ref]) -> Work:
 _RIS_LINE: Final = r"[^\S\n]*([A-Z][A-Z0-9]{1,3})[^\S\n]{0,3}-(?:[^\S\n]+(.*)|(?=[\w(])(.*)|)$"
 _RIS_FIELDS: Final = table(
     "title=TI|T1|CT container_title=JF|T2|JO|BT|JA volume=VL issue=IS article_number=C7 publisher=PB abstract=AB|N2 "
-    "language=LA edition=ET series=T3 isbn=SN issn=SN authors=AU|A1 editors=ED|A2 url=UR"
+    "language=LA edition=ET series=T3 isbn=SN issn=SN authors=A1+AU editors=ED|A2 url=UR"
 )
 #: PubMed's tags that RIS writes otherwise; its names of authors in full take the place of the short ones.
 _PUBMED_TAGS: Final = table("VI=VL IP=IS IS=SN PG=SP DP=PY JT=JF TA=JA FAU=AU AU=SA AD=SA FED=ED LID=DO AID=DO PMC=C2")
@@ -7515,6 +7519,10 @@ def _ris_work(raw: Mapping[str, list[str]]) -> Work:
     date = max((date for date in dates if date[:4] == dates[0][:4]), key=len, default=None)
     pages = first if not last or "-" in first or first == last else f"{first}-{last}"
     kind = _ENTRY_TYPES.get((raw.get("TY") or [""])[0].lower())
+    values["authors"] = [  # in A1, AU or both; `Smith JA` is what PubMed writes
+        medline_author(name) if re.fullmatch(r"[^,]*[^\W\d_A-Z]\s[A-Z]{1,3}", name) else name
+        for name in dict.fromkeys(values["authors"])
+    ]
     return work_from_dict(values | {"type": kind, "title": clean_title(values["title"]), "date": date, "pages": pages})
 
 

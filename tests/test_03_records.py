@@ -326,6 +326,10 @@ def test_make_author(parts, author):
     [
         ("Fenner, Martin", Author("Fenner", "Martin")),
         ("Paweł Pełka", Author("Pełka", "Paweł")),
+        (
+            "Charles Louis Xavier Joseph de la Vallée Poussin",
+            Author("de la Vallée Poussin", "Charles Louis Xavier Joseph"),
+        ),
         ("W. ALEJZIAK", Author("ALEJZIAK", "W.")),
         ("Pascale Le Gall", Author("Le Gall", "Pascale")),
         ("Ludwig van Beethoven", Author("van Beethoven", "Ludwig")),
@@ -405,6 +409,8 @@ def test_parse_date(raw, date):
         ({"date-parts": []}, None),
         ({"date-parts": None, "raw": "2001"}, "2001"),
         ([{"date-parts": [[None]]}, {"date-parts": [[2009]]}], "2009"),
+        ({"year": 2019, "month": "4"}, "2019-04"),
+        ([{"year": "2006"}], "2006"),
     ],
 )
 def test_parse_date_parts(raw, date):

@@ -108,6 +108,21 @@ def test_tex_becomes_unicode(raw: str, text: str) -> None:
     assert tex(raw) == text
 
 
+def test_names_as_people_write_them() -> None:
+    """A suffix at the end, et al. in the last name, authors under A1 and AU, PubMed's order."""
+    bib = parse("@article{a, author={Smith, J. et al.}}\n@article{b, author={Poe, R., Jr.}}").references
+    assert [one.work.authors for one in bib] == [
+        (doiget.Author("Smith", "J."),),
+        (doiget.Author("Poe", "R.", "", "Jr."),),
+    ]
+    ris = parse("TY  - JOUR\nA1  - Berg, Anna\nAU  - Smith JA\nAU  - Berg, Anna\nAU  - John Roe\nER  - \n").references
+    assert ris[0].work.authors == (
+        doiget.Author("Berg", "Anna"),
+        doiget.Author("Smith", "JA"),
+        doiget.Author("Roe", "John"),
+    )
+
+
 def test_an_author_called_others() -> None:
     assert names("Doe, J and {others} and others") == [("", "Doe", "", "J"), ("others",)]
 
