@@ -7940,7 +7940,8 @@ class Hunt:
     def verdict(self) -> DoigetError:
         """Choose the failure to report out of all that happened (spec §5)."""
         may_pass = any(error.disposition is Disposition.RETRY for error in self.errors)
-        if (retraction := self.resolved.work.retraction) and retraction.status == "withdrawn" and not may_pass:
+        notice = self.resolved.work.retraction  # elsewhere than at arXiv a withdrawn work has no other versions
+        if notice and (notice.status, notice.source) == ("withdrawn", "arxiv") and not may_pass:
             return DoigetError("withdrawn", "This version was withdrawn and has no PDF.")
         if not self.errors:
             return DoigetError("closed_access", "No open access copy of this work is known.")

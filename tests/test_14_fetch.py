@@ -508,6 +508,11 @@ def test_preprint_is_the_last_resort_and_labelled(run: Runner, world: World) -> 
     assert any("preprint arXiv:2401.12345" in warning for warning in answer["warnings"])
 
 
+def test_an_article_that_was_withdrawn_has_no_other_versions(run: Runner, world: World) -> None:
+    world.closed(DOI, title="WITHDRAWN: On things")
+    expect(failure(run, DOI), "NO_OA_AVAILABLE", "closed_access", "give_up")
+
+
 def test_withdrawn_arxiv_paper(run: Runner, world: World) -> None:
     world.arxiv_paper("2401.12345", versions=2, withdrawn={2})
     answer = failure(run, "arXiv:2401.12345")
