@@ -10522,6 +10522,7 @@ MAX_IDS: Final = 10  # identifiers in a query that are looked up
 FIND_ROWS: Final = 20  # records asked of each source, at least
 MAX_READS: Final = 3  # times that a source is asked for one page
 MAX_BOOKMARK: Final = 8000
+LIKELY: Final = 0.5  # at most, for a work that fits a topic
 FAR, UNSURE, SURE = 0.2, 0.6, 0.8  # below: another work; perhaps another; from here on one may act on a match
 NAMED, CLEARLY = 0.65, 0.05  # plain words that fit a work so well, and so much better than others, are its name
 #: The row of the catalogue that searches each source.
@@ -10692,7 +10693,8 @@ class Match(Record, frozen=False):
     is_asked: bool = False  # by its identifier
     is_other: bool = False  # its title is not in the text
     is_denied: bool = False  # and what is there contradicts it
-    confidence: float | None = None
+    confidence: float | None = None  # None: nothing says that it is meant, however well it fits
+    likeness: float = 0.0
     matched: list[str] = []
 
 
@@ -10784,6 +10786,7 @@ class Assessor:
         match.matched = [name for name, agrees in agree.items() if agrees]
         match.is_other = title < _SAME and not (found and found.title is None)
         sure, whole = _confidence(title, authors, year, agree), self._wholeness(work)
+        match.likeness = min(sure, LIKELY)
         is_denied = found is not None and bool(found.contradicted) and not (authors and year)
         match.is_denied = is_denied and match.is_other and self.question.is_claim
         if match.is_asked:
@@ -12347,7 +12350,7 @@ async def find(  # noqa: PLR0913 - the contract names them
     """Find papers at OpenAlex and Crossref: for a topic, a pasted citation, however messy, or an arXiv category.
 
     `confidence` says how sure it is that a work is the one described: from 0.8 on take it for that, below compare
-    first. The works of a topic have none (docs/FINDING.md).
+    first. A topic names no work: there 0.5 is the most (docs/FINDING.md).
     """
     question = parse_question(query, (year_from, year_to), open_only=open_access_only)
     job = Search(ctx, question, parse_bookmark(cursor, question) if cursor else Bookmark())
@@ -12373,7 +12376,7 @@ def found_row(match: Match, stored: Container[str]) -> Answer:
         "ref": match.ref,
         **work_summary(replace(work, title=clean_line(work.title, TITLE_SHOWN))),
         "oa_url": open_copy(work),
-        "confidence": match.confidence,
+        "confidence": match.likeness if match.confidence is None else match.confidence,
         "matched": match.matched,
         "in_store": any(safekey(parse_ref(graph_ref(ref) or ref)) in stored for ref in (match.ref, *match.also)),
         "also": match.also[:ALSO_SHOWN],
@@ -13041,7 +13044,7 @@ def render_found(answer: Answer) -> str:
     """Render the works of a search, each on two lines: ref and title, then who, when and where; last the next step."""
     lines = []
     for row in answer["matches"]:
-        marks = [f"{row['confidence']:.2f}"] if row["confidence"] is not None else []
+        marks = [f"{row['confidence']:.2f}"] if row["confidence"] > LIKELY else []
         marks += ["open"] * bool(row["oa_url"]) + ["in store"] * row["in_store"]
         marks += [f"!! {row['retraction'].replace('_', ' ')}"] if row["retraction"] else []
         also = f"also {', '.join(row['also'])}" if row["also"] else ""
@@ -13209,7 +13212,7 @@ ABOUT: Final[Mapping[str, tuple[str, ...]]] = {
         "Find papers for a topic or a pasted citation. Not for stored ones: doiget_search_local.",
         "query: topic, messy citation or identifier; cursor: next_cursor.",
         "matches (ref, confidence, matched, oa_url, in_store), next_cursor or null.",
-        "3-10 requests a page.", "none.", "compare what has confidence < 0.8 before citing; null: a topic."),
+        "3-10 requests a page.", "none.", "compare what has confidence < 0.8 before citing."),
     "resolve_paper": (
         "Look up verified metadata of one paper by identifier. Not for the PDF: doiget_fetch_paper.",
         "ref: any identifier; refresh.", "metadata (authors, year, journal, retraction), oa_status, oa_url.",
