@@ -1784,6 +1784,8 @@ def expand_path(text: str) -> str:
 def load_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file; an absent one is empty. Raises INVALID_ARGUMENT (schema) with the line, never its content."""
     try:
+        if path.exists() and not path.is_file():  # to open a pipe is to wait for who writes into it
+            raise OSError(errno.EINVAL, "")  # noqa: TRY301 - as the system says it of others
         return parse_toml(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return {}
@@ -3150,7 +3152,7 @@ class Pacer(Record, frozen=False):
             with suppress(DoigetError, OSError, ValueError, TypeError, LookupError):
                 held.enter_context(hold_lock(self.folder / f"{name}.lock", timeout_s=2.0))
                 is_shared = True
-                kept = json.loads(path.read_bytes())
+                kept = json.loads(load_bytes(path, 2**16) or b"")
                 state.update(starts=[float(t) for t in kept["starts"]], not_before=float(kept["not_before"]))
             # What lies further ahead than anybody is made to wait was written under another clock.
             state["starts"] = [t for t in state["starts"] if t <= latest]
@@ -6257,6 +6259,13 @@ _ADD_ENTRY: Final = "INSERT OR IGNORE INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?,
 _ADD_WORDS: Final = f"INSERT INTO words (rowid, {', '.join(_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - constants
 
 
+def mark_of(*asked: object) -> str:
+    """Tell what was asked from anything else, in a cursor: it goes on with one call only."""
+    import zlib
+
+    return f"{zlib.crc32(repr(asked).encode('utf-8', 'replace')):08x}"
+
+
 class Hits(Record):
     """A page of what was found: safekeys in order, each with the cursor of what comes behind it."""
 
@@ -6296,10 +6305,8 @@ class Index:
 
         An entry keeps its place whatever is added or removed. Raises INVALID_ARGUMENT (bad_query, bad_cursor).
         """
-        import zlib
-
         wanted = parse_query(query)
-        digest = f"{zlib.crc32(repr(wanted).encode()):08x}"
+        digest = mark_of(wanted)
         match = re.fullmatch(rf"([0-9])\.([0-9]{{1,12}})\.{digest}", cursor)
         if cursor and match is None:
             raise DoigetError("bad_cursor", hint="Start again without a cursor; it goes with one query only.")
@@ -11381,7 +11388,7 @@ def capped_metadata(work: Work) -> tuple[Answer, list[str]]:
 
 
 #: How what is too large is cut, harder and harder: characters of a text, elements of a list.
-CUTS: Final = ((1000, 100), (1000, 20), (300, 20), (100, 20), (40, 10))
+CUTS: Final = ((1000, 100), (1000, 20), (300, 20), (100, 20), (40, 10), (16, 3))
 #: What is of use whole or not at all.
 _UNCUT: Final = table("ref doi url path metadata_path undo pending next_cursor text bibtex biblatex ris csl_json")
 
@@ -11414,17 +11421,17 @@ def fitting_rows(rows: Sequence[object], max_bytes: int = MAX_ANSWER_BYTES) -> i
     return max(1, sum(total <= max_bytes for total in itertools.accumulate(lengths)))
 
 
-def place_of(cursor: str, total: int) -> int:
+def place_of(cursor: str, total: int, *asked: object) -> int:
     """Read a cursor that counts the rows before it. Raises INVALID_ARGUMENT (bad_cursor)."""
-    place = int(cursor[1:]) if re.fullmatch(r"r[0-9]{1,6}", cursor) else 0
+    place = int(cursor[1:-9]) if re.fullmatch(rf"r[0-9]{{1,6}}\.{mark_of(*asked)}", cursor) else 0
     if cursor and not 0 < place < total:
         raise DoigetError("bad_cursor")
     return place
 
 
-def cursor_at(place: int, total: int) -> str | None:
+def cursor_at(place: int, total: int, *asked: object) -> str | None:
     """Render the cursor that goes on at a place, None at the end: what `place_of` reads."""
-    return f"r{place}" if place < total else None
+    return f"r{place}.{mark_of(*asked)}" if place < total else None
 
 
 # ---- Resolve, fetch, batch ----
@@ -11649,17 +11656,25 @@ async def resolve_together(ctx: Context, refs: Sequence[Ref]) -> Mapping[Ref, Re
         return dict.fromkeys(refs, error)
 
 
+#: What the rows of a full batch can do without, and then what they can do without if need be.
+_SPARE: Final = (
+    table("undo metadata_path authors_total host size_bytes sha256 container_title source"),
+    table("authors year license version warnings"),
+)
+
+
 def shortened(results: Sequence[Answer]) -> Sequence[Answer]:
     """Shorten the results of a full batch to what an answer may hold; the records have it all."""
-    if len(results) > BATCH_MAX or fitting_rows(results) == len(results):  # more are for a person
-        return results
-    spare = {"undo", "metadata_path", "authors_total", "host", "size_bytes", "sha256", "container_title", "source"}
-    short = [{name: value for name, value in row.items() if name not in spare} for row in results]
-    for row in short:
-        if row["ok"]:
-            row |= {"title": (row["title"] or "")[:80], "warnings": [*row["warnings"][:1], "Shortened."]}
-        else:
-            row["error"] = {name: value for name, value in row["error"].items() if name != "attempts"}
+    short = results
+    for spare in _SPARE:
+        if len(results) > BATCH_MAX or fitting_rows(short) == len(results):  # more are for a person
+            break
+        short = [{name: value for name, value in row.items() if name not in spare} for row in short]
+        for row in short:
+            if row["ok"]:
+                row |= {"title": (row["title"] or "")[:80], "warnings": [*row.get("warnings", [])[:1], "Shortened."]}
+            else:
+                row["error"] = {name: value for name, value in row["error"].items() if name != "attempts"}
     return short
 
 
@@ -12077,7 +12092,8 @@ def _export(
     ctx.store.check()
     assigned = ctx.store.citekeys()
     keys, missing = _chosen_keys(ctx, refs, query, assigned)
-    citekeys, after = unique_citekeys(assigned), _place_of(cursor)
+    mark = mark_of(list(formats), list(refs), query)
+    citekeys, after = unique_citekeys(assigned), _place_of(cursor, mark)
     last: str | None = None
     page = ExportPage(formats, options, ctx.max_answer_bytes / 2)
     page.warnings += say_missing(missing, 3)
@@ -12092,7 +12108,7 @@ def _export(
             break
         if citekey != entry.citekey:
             page.warnings.append(f"The citekey of {entry.ref} is written as {citekey}.")
-        last = "~".join(place)
+        last = "~".join((*place, mark))
     else:
         last = None
     page.warnings += ctx.store.problems.values()
@@ -12133,12 +12149,12 @@ def say_missing(missing: Sequence[str], shown: int) -> list[str]:
     return [f"Not in the store: {', '.join(missing[:shown])}{more} ({len(missing)})."] if missing else []
 
 
-def _place_of(cursor: str) -> tuple[str, str]:
+def _place_of(cursor: str, mark: str) -> tuple[str, str]:
     """Read a cursor: citekey and safekey of the last entry written. Raises INVALID_ARGUMENT (bad_cursor)."""
-    citekey, tilde, key = cursor.rpartition("~")
-    if cursor and not (tilde and re.fullmatch(_KEY, key)):
+    match = re.fullmatch(rf"(?s)(.*)~({_KEY})~{mark}", cursor)
+    if cursor and not match:
         raise DoigetError("bad_cursor")
-    return citekey, key
+    return (match[1], match[2]) if match else ("", "")
 
 
 def _nothing_written(refs: Sequence[str], query: str, warnings: Sequence[str]) -> DoigetError:
@@ -12172,7 +12188,8 @@ async def verify(
     parsed = await anyio.to_thread.run_sync(parse_bibliography, text, MAX_REFERENCES + 1, abandon_on_cancel=True)
     bibliography = replace(parsed, references=parsed.references[:MAX_REFERENCES])
     references = bibliography.references
-    start = place_of(cursor, len(references))
+    names = [reference.name for reference in references]
+    start = place_of(cursor, len(references), names)
     job, rows = Verification(ctx, bibliography), list[Answer]()
     with time_limit(ctx.time_left(math.inf)):
         async with ctx.place():
@@ -12193,7 +12210,7 @@ async def verify(
         "references": rows,
         "counts": {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in VERDICTS},
         "total": len(references),
-        "next_cursor": cursor_at(end, len(references)),
+        "next_cursor": cursor_at(end, len(references), names),
         "warnings": [*warnings, *job.warnings, *bibliography.warnings[:AUTHORS_SHOWN]],
     }
 
@@ -12405,10 +12422,15 @@ def list_operations(
         names = ", ".join(DIALECTS)
         raise DoigetError("schema", f"The argument 'source' must be one of: {names}.")
     rows = rank_rows(query[:300], source[:40])
-    start = place_of(cursor, len(rows))
+    start = place_of(cursor, len(rows), query, source)
     end = start + OPERATIONS_SHOWN
     shown = [{"name": row.name, "source": row.source, "description": row.description} for row in rows[start:end]]
-    return {"ok": True, "operations": shown, "total": len(rows), "next_cursor": cursor_at(end, len(rows))}
+    return {
+        "ok": True,
+        "operations": shown,
+        "total": len(rows),
+        "next_cursor": cursor_at(end, len(rows), query, source),
+    }
 
 
 def get_operation(_ctx: Context, operation: Annotated[str, OPERATION_ARG]) -> dict[str, Any]:

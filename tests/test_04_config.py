@@ -726,3 +726,12 @@ def test_every_setting_is_read_somewhere(setting: str) -> None:
     ways += [rf"""{table}\.\{{name\}}"""] if name in doiget.TDM_SOURCES else []
     ways += [rf"""text\(f"{table}\.\{{source\}}"\)"""] if name in doiget._KEY_HEADERS else []
     assert any(re.search(way, source) for way in ways), f"nothing reads {setting}"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a pipe with a name")
+def test_a_pipe_is_no_settings(tmp_path: Path) -> None:
+    """To open one is to wait for who writes into it, and every command reads its settings."""
+    os.mkfifo(tmp_path / "config.toml")
+    with pytest.raises(doiget.DoigetError) as caught:
+        doiget.load_toml(tmp_path / "config.toml")
+    assert (caught.value.reason, "cannot be read" in caught.value.message) == ("schema", True)

@@ -1071,6 +1071,28 @@ def test_pages_hold_whole_entries_and_shift_for_nothing(serve: Callable[..., Any
     assert not any(key.startswith("aaa") for key in found[1:])
 
 
+def test_a_cursor_goes_on_with_its_own_call_only(serve: Callable[..., Any], home: Home) -> None:  # noqa: F811 - a fixture
+    """One of other arguments, or of another tool, would leave out or repeat entries without a word."""
+    for n in range(120):
+        record(home, f"10.1000/{n}", f"m{n:03}", title="Markov chains " * 60)
+    session = serve()
+    own = {"formats": ["bibtex", "csl"], "query": "markov"}
+    cursors = [
+        session.call("list_recent", limit=5)["next_cursor"],
+        session.call("bibtex_export")["next_cursor"],
+        session.call("export_bundle", **own)["next_cursor"],
+        session.call("list_operations")["next_cursor"],
+    ]
+    assert all(cursors)
+    assert session.call("export_bundle", **own, cursor=cursors[2])["ok"]
+    for cursor in cursors[:2]:
+        assert session.fail("export_bundle", **own, cursor=cursor)["reason"] == "bad_cursor"
+    for more in ({"formats": ["csl"], "query": "markov"}, {"formats": ["bibtex", "csl"]}):
+        assert session.fail("export_bundle", **more, cursor=cursors[2])["reason"] == "bad_cursor"
+    assert session.fail("csl_export", cursor=cursors[1])["reason"] == "bad_cursor"
+    assert session.fail("list_operations", query="works", cursor=cursors[3])["reason"] == "bad_cursor"
+
+
 def test_one_entry_larger_than_a_page(serve: Callable[..., Any], run: Runner, home: Home) -> None:  # noqa: F811 - a fixture
     """AU-04: a tool's answer never is a blob of names; the command writes all of them."""
     stock(home, P, authors=tuple(Author(f"A{n:04}", "Somebody") for n in range(1, 3001)))

@@ -721,7 +721,8 @@ def test_a_host_gets_pages(serve: Callable[..., Any], world: World) -> None:  # 
         seen += [row["index"] for row in answer["references"]]
         cursor = answer["next_cursor"]
     assert seen == list(range(1, 61))
-    for wrong in ("r0", "r60", "r-1", "x", "r9999999"):
+    mark = doiget.mark_of([f"k{n}" for n in range(60)])
+    for wrong in (f"r0.{mark}", f"r60.{mark}", f"r-1.{mark}", f"r9999999.{mark}", f"r5.{mark}0", "r5", "x"):
         assert session.fail("verify_references", text=text, cursor=wrong)["reason"] == "bad_cursor"
     for wrong in ({"text": ""}, {"text": "x" * 1_000_001}, {"text": "10.1/x", "path": "/etc/passwd"}, {}):
         assert session.fail("verify_references", **wrong)["code"] == "INVALID_ARGUMENT"
