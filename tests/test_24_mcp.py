@@ -826,6 +826,19 @@ def test_monstrous_texts_never_burst_an_answer(answer: dict[str, Any]) -> None:
     assert doiget.fitted({"ok": True, "text": MONSTER[:9000]}) == {"ok": True, "text": MONSTER[:9000]}
 
 
+def test_a_full_batch_of_monsters_is_answered_short() -> None:
+    """A hundred rows whose every field is long, or whose identifier is: which paper, where, and what became of it."""
+    names = ["title", "citekey", "license", "version", "source", "host", "container_title"]
+    got = {"ok": True, "ref": DOI, "path": "/p" * 60, "authors": [MONSTER] * 3, "warnings": [MONSTER] * 5, "year": 2000}
+    error = {"code": "NOT_FOUND", "message": "No.", "disposition": "give_up", "reason": "deleted", "hint": MONSTER}
+    long = "10.1000/" + "x" * 248
+    for row in (got | dict.fromkeys(names, MONSTER), {"ok": False, "ref": long, "input": long, "error": error}):
+        answer = {"ok": True, "results": doiget.shortened([dict(row) for _ in range(100)]), "warnings": []}
+        shown = doiget.fitted(answer)
+        assert len(json.dumps(shown, ensure_ascii=False).encode()) <= 60_000
+        assert {(row["ref"], row.get("path")) for row in shown["results"]} == {(row["ref"], row.get("path"))}
+
+
 def test_a_batch_of_endless_words_is_answered_short(one_quiet: Session) -> None:
     answer = one_quiet.call("batch_fetch", refs=["banana" * 3000 + str(n) for n in range(100)])
     assert answer["counts"]["failed"] == 100
