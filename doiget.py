@@ -13792,6 +13792,7 @@ class Wire:
                 except (ValueError, RecursionError):
                     self.log.line("warning", f"dropped a line that is no JSON-RPC message of at most {lines.cap} bytes")
                     if refused := refusal_of(line):  # who gave it an id waits for an answer
+                        self.open_requests.add(repr(refused.id))  # the end of stdin waits for it, too
                         await answers.send(SessionMessage(refused))
                     continue
                 self._note_incoming(message)
@@ -13873,8 +13874,9 @@ class LineSplitter:
         """Take bytes, yield the lines they complete; blank ones are left out."""
         *whole, rest = data.split(b"\n")
         for piece in whole:
-            self._keep(piece)
-            yield from self.rest()
+            if piece or self.buffer:
+                self._keep(piece)
+                yield from self.rest()
         self._keep(rest)
 
     def _keep(self, piece: bytes) -> None:

@@ -1280,6 +1280,12 @@ def test_requests_before_the_end_of_input_are_all_answered(
     assert run("info", DOI, "--json").json()["entry"]["path"]
 
 
+def test_half_a_request_at_the_end_is_refused(run: Runner) -> None:
+    """The last line of a host that died in the middle of it, or whose line was too long."""
+    (frame,) = frames_of(run("serve", input=b'{"jsonrpc": "2.0", "id": "p", "method": "pi').stdout)
+    assert (frame["id"], frame["error"]["code"]) == ("p", -32600)
+
+
 def test_nothing_asked_nothing_said(run: Runner) -> None:
     result = run("serve", input=b"")
     assert (result.rc, result.stdout) == (0, b"")
