@@ -1647,7 +1647,8 @@ SETTINGS: Final[tuple[Setting, ...]] = (
     Setting("network.no_proxy", "NO_PROXY", "text", "hosts, .suffixes and networks reached without the proxy"),
     Setting("network.ca_file", "SSL_CERT_FILE", "path",
             "PEM file of the authorities to trust; REQUESTS_CA_BUNDLE is read too", "the system's trust store"),
-    *(Setting(f"keys.{name}", f"DOIGET_KEY_{name.upper()}", "text", f"your key for {name}", secret=True)
+    *(Setting(f"keys.{name}", f"DOIGET_KEY_{name.upper()}", "text", f"your key for {name}",
+              secret=True, pattern="[!-~]{1,500}")
       for name in ("openalex", "ncbi", "semanticscholar", "opencitations", *TDM_SOURCES)),
     *(Setting(f"agree_tdm.{name}", f"DOIGET_AGREE_TDM_{name.upper()}", "flag",
               f"you accept the text mining terms of {name}", "false") for name in TDM_SOURCES),
@@ -1800,10 +1801,10 @@ def load_toml(path: Path) -> dict[str, Any]:
 def load_policy(path: Path) -> tuple[dict[str, Any], str]:
     """Read an administrator's policy; returns its pins and, where it must not be trusted, what is wrong with it."""
     try:
-        facts = path.stat()
-        # SECURITY: a policy that others can write is no policy.
-        if sys.platform != "win32" and (facts.st_mode & 0o022 or facts.st_uid not in {0, os.geteuid()}):
-            return {}, f"{path} can be written by others"
+        # SECURITY: a policy that others can write, or put another in the place of, is no policy.
+        for facts in (place.stat() for place in (path.parent, path) if sys.platform != "win32"):
+            if facts.st_mode & 0o022 or facts.st_uid not in {0, os.geteuid()}:
+                return {}, f"{path} can be written by others"
         return {name: _parse_pin(path, name, value) for name, value in load_toml(path).items()}, ""
     except (FileNotFoundError, NotADirectoryError):
         return {}, ""
@@ -1904,9 +1905,15 @@ def show_setting(config: Config, key: str) -> str:
     value = config.values.get(key)
     if SETTING_BY_KEY[key].secret:
         return "set" if value else ""
-    if key == "network.proxy":  # SECURITY: a proxy may be written without "//", its password may hold any character
-        return re.sub(r"^(\w+://|//)?.*@", r"\1***@", str(value or ""))
+    if key == "network.proxy":
+        return hide_login(str(value or ""))
     return redact(str(value).lower() if isinstance(value, bool) else str(value or ""))
+
+
+def hide_login(proxy: str) -> str:
+    """Take user and password out of the address of a proxy."""
+    # SECURITY: it may be written without "//", and its password may hold any character.
+    return re.sub(r"(?s)^(\w+://|//)?.*@", r"\1***@", proxy)
 
 
 def redact(text: str) -> str:
@@ -1914,6 +1921,13 @@ def redact(text: str) -> str:
     # SECURITY: everything between "//" and "@" is a credential, however odd its characters.
     text = re.sub(r"(?<=//)\S*@", "***@", text)
     return re.sub(r"(?i)\b(api_?key|key|token|email|mailto|password|signature|x-amz-[a-z-]+)=[^&\s]+", r"\1=***", text)
+
+
+def shown(text: str) -> str:
+    """Write out what a terminal would obey, or what turns the order of its letters round."""
+    # SECURITY: a line of somebody's list or log is shown as it is, and must not steer the terminal.
+    odd = "[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+    return re.sub(odd, lambda char: f"\\u{ord(char[0]):04x}", text)  # which JSON reads as the same character
 
 
 def save_setting(config: Config, key: str, value: str) -> Path:
@@ -2398,7 +2412,7 @@ class ErrorLog(Record):
         """Write one line, unless the level is too low or stderr is gone."""
         if LOG_LEVELS.index(level) < LOG_LEVELS.index(self.level):
             return
-        said = {"time": utc_now(time.time()), "level": level, "message": redact(text)}
+        said = {"time": utc_now(time.time()), "level": level, "message": shown(redact(text))}
         line = json.dumps(said) if self.form == "json" else "{time} {level}: {message}".format_map(said)
         with suppress(OSError):
             write_all(2, line.encode("utf-8", "backslashreplace") + b"\n")
@@ -2967,7 +2981,7 @@ def is_listed(host: str, path: str = "/", *, redirect: bool = False) -> bool:
     """Say whether the built-in list allows a host: its own name, a subdomain pattern, or storage behind a redirect."""
     if is_among(host, (*RESOLVER_HOSTS, *CONTENT_HOSTS)):
         return True
-    inside = ".." not in urllib.parse.unquote(path).split("/")  # SECURITY: a prefix is no promise if it can be climbed
+    inside = ".." not in urllib.parse.unquote(path)  # SECURITY: a prefix is no promise if it can be climbed
     return redirect and inside and any(host == name and path.startswith(prefix) for name, prefix in STORAGE_PREFIXES)
 
 
@@ -3010,8 +3024,9 @@ class Hop(Record):
 
     @property
     def is_plain(self) -> bool:
-        # SECURITY: encrypted, on the standard port, and without user info that could disguise the host.
-        return self.url.scheme == "https" and self.url.port in {None, 443} and not self.url.userinfo
+        # SECURITY: encrypted, on the standard port, and nothing disguises the host: no user info, no odd characters.
+        is_odd = not re.fullmatch(r"[0-9a-f:.]*|([a-z0-9_-]{1,63}\.)*[a-z0-9_-]{1,63}", self.host)
+        return self.url.scheme == "https" and self.url.port in {None, 443} and not self.url.userinfo and not is_odd
 
 
 def parse_hop(text: str, base: Any = None) -> Hop:
@@ -3362,7 +3377,7 @@ class Client(Record, frozen=False):
     pacer: Pacer
     transport: Any = None  # demo's world; None: the real internet
     on_bytes: Callable[[int, int, str], None] | None = None  # (got, expected or 0, host) of a download
-    connections: dict[str, Any] = {}  # httpx clients, by the proxy they use
+    connections: dict[str, Any] = {}  # httpx transports, by the proxy they use
     blocked: dict[str, float] = {}  # until when hosts that answered 403 are left alone
 
     async def aclose(self) -> None:
@@ -3370,13 +3385,10 @@ class Client(Record, frozen=False):
             await self.connections.popitem()[1].aclose()
 
     def _connection(self, host: str) -> Any:
-        """Return the httpx client for a host: through the proxy or direct."""
-        import httpx
-
+        """Return the httpx transport for a host: through the proxy or direct."""
         proxy = self._proxy_for(host)
         if proxy not in self.connections:
-            transport = self.transport or _make_transport(_ca_context(self.config), proxy)
-            self.connections[proxy] = httpx.AsyncClient(transport=transport, trust_env=False)
+            self.connections[proxy] = self.transport or _make_transport(_ca_context(self.config), proxy)
         return self.connections[proxy]
 
     def _proxy_for(self, host: str) -> str:
@@ -3412,8 +3424,8 @@ class Client(Record, frozen=False):
         import httpx
 
         self._check_allowed(hop.host)
-        http, pace = self._connection(hop.host), self._pace_of(hop.host)
-        # SECURITY: a fixed set of headers; httpx would add cookies, but none are ever kept.
+        transport, pace = self._connection(hop.host), self._pace_of(hop.host)
+        # SECURITY: a fixed set of headers, past httpx's client: no cookies, no .netrc, no look ahead at a redirect.
         sent = {"User-Agent": f"doiget/{__version__}", "Accept-Encoding": "gzip, identity;q=0.5", **headers}
         sent |= {"Connection": "close"} if pace is ARXIV_PACE else {}  # one connection over all processes (apis.md §3)
 
@@ -3428,17 +3440,17 @@ class Client(Record, frozen=False):
             timeout = httpx.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S).as_dict()
             request = httpx.Request("GET", hop.url, headers=sent, extensions={"timeout": timeout, "trace": on_event})
             try:
-                response = await http.send(request, stream=True, follow_redirects=False)
+                response = await transport.handle_async_request(request)
+                response.request = request
                 if pace is ARXIV_PACE:  # it counts from when the request has come, which is later than it was let go
                     self.pacer.block(pace, pace.window_s)
-                http.cookies.clear()
                 try:
                     yield response
                 finally:
                     with anyio.move_on_after(1, shield=True):  # close the socket even when cancelled
                         await response.aclose()
             except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, httpx.CookieConflict, OSError) as error:
-                raise translate_network_error(error, hop.host, redact(self._proxy_for(hop.host))) from None
+                raise translate_network_error(error, hop.host, hide_login(self._proxy_for(hop.host))) from None
 
     @asynccontextmanager
     async def _follow(
@@ -12709,7 +12721,7 @@ def _look_at_index(ctx: Context) -> Iterator[Check]:
 def _look_at_proxy(ctx: Context) -> Iterator[Check]:
     try:
         proxy, origin = find_proxy(ctx.config)
-        yield Check("proxy", "ok", f"{redact(proxy)} ({_set_by(origin)})" if proxy else "none: direct connection")
+        yield Check("proxy", "ok", f"{hide_login(proxy)} ({_set_by(origin)})" if proxy else "none: direct connection")
     except DoigetError as error:
         yield Check("proxy", "fault", f"{error.message} {error.hint}")
 
@@ -13967,7 +13979,7 @@ class Console:
         if self.bar is not None:
             self.bar.clear()
         try:
-            sys.stdout.write(text + "\n")
+            sys.stdout.write(shown(text) + "\n")
             sys.stdout.flush()
         except BrokenPipeError:
             raise
@@ -13981,7 +13993,7 @@ class Console:
         if self.bar is not None:
             self.bar.clear()
         try:
-            sys.stderr.write(redact(text) + "\n")
+            sys.stderr.write(shown(redact(text)) + "\n")
         except OSError:  # full, or its reader gone: what the buffer keeps must not fail once more at exit
             _leave(2)
 
@@ -14002,7 +14014,7 @@ class Console:
 
         if self.bar is None:
             self.bar = tqdm(total=total or None, leave=False, file=sys.stderr, **units)
-        self.bar.set_postfix_str(what[:40], refresh=False)
+        self.bar.set_postfix_str(shown(what[:40]), refresh=False)
         self.bar.update(done - self.bar.n)
         if done == total:
             self.bar.close()
@@ -14512,6 +14524,7 @@ def _host_environment(config: Config) -> dict[str, str]:
     paths = {setting.env for setting in SETTINGS if setting.kind == "path"} | {"REQUESTS_CA_BUNDLE"}
     found = {name: expand_path(value) if name in paths else value for name, value in found.items()}
     # SECURITY: a snippet is pasted into chats and tickets; keys and passwords are not in it.
+    found |= {name: hide_login(value) for name, value in found.items() if name in ENV_ALIASES["network.proxy"]}
     return {name: "FILL-IN" if name.startswith("DOIGET_KEY_") else redact(value) for name, value in found.items()}
 
 

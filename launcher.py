@@ -126,16 +126,23 @@ def roots():
     found = []
     asked = setting("DOIGET_PYZ_ROOT")
     if os.path.isabs(asked):
-        found.append(("DOIGET_PYZ_ROOT", asked))
+        found.append(("DOIGET_PYZ_ROOT", without_links(asked)))
     elif asked:
         note("DOIGET_PYZ_ROOT=%s is not an absolute path" % asked)
     cache = cache_folder()
     if cache:
-        found.append(("cache", os.path.join(cache, "doiget", "app")))
+        found.append(("cache", without_links(os.path.join(cache, "doiget", "app"))))
     if os.name != "nt":  # application control on Windows blocks what is loaded from %TEMP%
         temps = [setting("TMPDIR"), "/tmp", "/var/tmp"]
-        found += [("temp", os.path.join(temp, "doiget-%d" % os.getuid())) for temp in temps if os.path.isabs(temp)]
+        mine = "doiget-%d" % os.getuid()
+        found += [("temp", os.path.join(without_links(temp), mine)) for temp in temps if os.path.isabs(temp)]
     return found
+
+
+def without_links(path):
+    # type: (str) -> str
+    # SECURITY: a link that others can set anew would lead to other code after the look at where it leads now.
+    return path if os.name == "nt" else os.path.realpath(path)
 
 
 # ---------------------------------------------------------------- whether it can be used
@@ -146,12 +153,12 @@ def refuse_untrusted(source, root):
     # SECURITY: code is loaded from here, so nobody but the user and root may be able to change it.
     if os.name == "nt":
         return
-    path = os.path.realpath(root)
-    mode = os.lstat(path).st_mode
+    mode = os.lstat(root).st_mode
     if mode & 0o022:
         raise Unusable("%s is writable by others" % root)
-    if source == "temp" and (mode & 0o077 or os.path.islink(root) or os.lstat(path).st_uid != os.getuid()):
+    if source == "temp" and (mode & 0o077 or os.path.islink(root) or os.lstat(root).st_uid != os.getuid()):
         raise Unusable("%s is not private to this user" % root)
+    path = folder_in(root) if os.path.lexists(folder_in(root)) else root
     while path:
         refuse_writable(path)
         path = os.path.dirname(path) if path != os.path.dirname(path) else ""

@@ -195,6 +195,8 @@ def test_flags_are_read_in_words(place: Place, text: str, *, is_on: bool) -> Non
         ("log", "s3cret-value", "['s3cret-value']"),
         ("store", "", "5"),
         ("keys.openalex", "", "1357924680"),
+        ("keys.ncbi", "s3cret\r\nX-Evil: 1", r'"s3cret\r\nX-Evil: 1"'),
+        ("keys.ncbi", "s3cret\u2026", '"s3cret value"'),
         ("agree_tdm.aps", "s3cret-value", '"s3cret-value"'),
         ("network.proxy", "", "{ s3cret-value = 1357924680 }"),
     ],
@@ -338,6 +340,14 @@ def test_a_policy_that_others_may_write_is_no_policy_and_no_fetching(place: Plac
     found = place.load()
     assert "written by others" in found.policy_error
     assert str(found.store) != "/elsewhere"
+
+
+@POSIX
+def test_a_policy_that_others_may_exchange_or_remove_is_none(place: Place) -> None:
+    place.policy_file.parent.chmod(0o777)
+    assert "written by others" in place.load().policy_error
+    place.policy('store = "/elsewhere"\n')
+    assert "written by others" in place.load().policy_error
 
 
 @POSIX
@@ -599,12 +609,13 @@ def test_keys_are_never_printed_by_any_command(run: Runner, world: World, net: F
         "http://me:a@{}@127.0.0.1:9",
         "//me:{}@127.0.0.1:9",
         "socks5://me:{}@x:1",
+        "http://me:a {}\n@127.0.0.1:9",
     ],
 )
 def test_a_proxy_password_is_hidden_however_it_is_written(run: Runner, proxy: str) -> None:
     """With and without a scheme, and with the characters a password should not hold but does."""
     env: dict[str, str | None] = {"HTTPS_PROXY": proxy.format(SECRET)}
-    for words in (["config", "get"], ["doctor", "--offline"], ["resolve", DOI]):
+    for words in (["config", "get"], ["doctor", "--offline"], ["resolve", DOI], ["mcp-config", "cursor"]):
         result = run(*words, env=env)
         assert SECRET not in result.out + result.err, words
         assert "Traceback" not in result.err

@@ -9,12 +9,14 @@ import ipaddress
 import itertools
 import json
 import os
+import re
 import socket
 import ssl
 import subprocess
 import sys
 import textwrap
 import time
+import urllib.parse
 from email.utils import formatdate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,6 +103,9 @@ NAMED = st.frozensets(HOST.map(str.lower), max_size=3)
 @example(text="https://intranet/x.pdf", named=frozenset({"intranet"}), strict=False, redirect=False)
 @example(text="https://127.0.0.1/x.pdf", named=frozenset({"127.0.0.1"}), strict=False, redirect=False)
 @example(text="https://foo.local/x.pdf", named=frozenset({"foo.local"}), strict=False, redirect=False)
+@example(text="https://evil.com%2f.plos.org/x.pdf", named=frozenset(), strict=False, redirect=False)
+@example(text="https://.plos.org/x.pdf", named=frozenset(), strict=False, redirect=False)
+@example(text="https://ev<il.plos.org/x.pdf", named=frozenset(), strict=False, redirect=False)
 def test_what_passes_is_encrypted_on_the_standard_port_and_a_public_name(
     text: str, named: frozenset[str], *, strict: bool, redirect: bool
 ) -> None:
@@ -116,6 +121,7 @@ def test_what_passes_is_encrypted_on_the_standard_port_and_a_public_name(
     assert not sent.userinfo
     assert sent.raw_host.decode() == hop.host == hop.host.lower().rstrip(".")
     assert "." in hop.host
+    assert all(0 < len(label) < 64 and re.fullmatch("[a-z0-9_-]+", label) for label in hop.host.split("."))
     assert not doiget.is_ip_literal(hop.host)
     assert not hop.host.endswith((".local", ".internal", ".localhost"))
     listed = doiget.is_listed(hop.host, sent.path, redirect=redirect)
@@ -190,6 +196,8 @@ def test_the_list_means_what_it_says(url: str, reason: str) -> None:
     [
         "https://storage.googleapis.com/plos-corpus-prod/../other-bucket/x",
         "https://storage.googleapis.com/plos-corpus-prod/%2e%2e/other-bucket/x",
+        "https://storage.googleapis.com/plos-corpus-prod/%2e%2e%5cother-bucket/x",
+        "https://storage.googleapis.com/plos-corpus-prod/..;/other-bucket/x",
         "https://storage.googleapis.com/plos-corpus-prod-evil/x",
         "https://storage.googleapis.com//plos-corpus-prod/x",
         "https://other.storage.googleapis.com/plos-corpus-prod/x",
@@ -203,6 +211,7 @@ def test_shared_storage_is_held_to_its_folder(target: str) -> None:
     hop = doiget.judge_url(target, redirect=True)
     asked = httpx.URL(str(hop.url)).raw_path.decode()
     assert asked.startswith("/plos-corpus-prod/")
+    assert ".." not in urllib.parse.unquote(asked)
     assert "/../" not in asked.lower().replace("%2e", "."), "the storage host may resolve the dots"
 
 
@@ -1196,6 +1205,26 @@ def test_offline_is_the_gates_own_word(tmp_path: Path) -> None:
     unreachable = httpx.MockTransport(lambda _: pytest.fail("a request was sent"))
     with pytest.raises(doiget.DoigetError, match="offline"):
         anyio.run(ask)
+
+
+@pytest.mark.parametrize("target", ["https://xn--/x", "javascript:alert(1)", "https://.plos.org/"])
+def test_a_redirect_is_read_by_the_gate_alone(tmp_path: Path, target: str) -> None:
+    """Not by the library before it, which takes it for a broken answer or stumbles."""
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.host)
+        return httpx.Response(302, headers={"location": target}, stream=httpx.ByteStream(b""))
+
+    async def ask() -> None:
+        pacer = doiget.NoPace(tmp_path / "pace")
+        client = doiget.Client(doiget.load_config({"offline": False}), pacer, httpx.MockTransport(answer))
+        await client.load_page("https://journals.plos.org/x", frozenset())
+
+    with pytest.raises(doiget.DoigetError) as refused:
+        anyio.run(ask)
+    assert refused.value.code is doiget.Code.CAPABILITY_DENIED
+    assert asked == ["journals.plos.org"]
 
 
 def test_a_key_stays_with_its_source(tmp_path: Path) -> None:

@@ -1136,3 +1136,18 @@ def test_slips_of_scripts_are_named(run: Runner, home: Home) -> None:
     assert run("info", DOI).rc == 0
     error = error_of(run("info", DOI, "--json", env={"DOIGET_OFFLINE": "maybe"}))
     assert "unset DOIGET_OFFLINE" in error["hint"]
+
+
+def test_nothing_shown_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """A line of a stranger's list comes back in the answer about it, and a doctored log line in `log show`."""
+    odd = "\x1b]0;title\x07 \x9b2J \u202egnihtemos\r\x7f\b"
+    console = doiget.Console({})
+    console.out(f"said: {odd}\n\tin two lines")
+    console.json({"said": odd})
+    console.err(odd)
+    doiget.Console({}).note(odd)
+    found = capsys.readouterr()
+    assert not re.search("[^\\n\\t -~]", found.out + found.err)
+    plain, line = found.out.split("\n\tin two lines\n")
+    assert plain.startswith("said: \\u001b]0;title")
+    assert json.loads(line) == {"said": odd}

@@ -20,6 +20,7 @@ import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -297,6 +298,31 @@ def test_a_root_below_a_folder_that_others_can_write_is_refused(machine: Machine
     (tmp_path / "open").chmod(0o777)
     machine.env["DOIGET_PYZ_ROOT"] = str(tmp_path / "open" / "root")
     assert "open is writable by others" in machine.facts(lines=1)["why"]
+
+
+def test_a_link_that_others_can_set_anew_is_not_followed_twice(machine: Machine, tmp_path: Path) -> None:
+    """Only where it leads is looked at, so only that is used."""
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    (tmp_path / "good").mkdir(0o755)
+    (tmp_path / "open" / "link").symlink_to(tmp_path / "good")
+    machine.env["DOIGET_PYZ_ROOT"] = str(tmp_path / "open" / "link")
+    assert Path(machine.facts()["folder"]).parent == tmp_path / "good"
+
+
+def test_a_stranger_owns_nothing_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a folder above the root nor a build in it."""
+    root, look = tmp_path / "above" / "root", os.lstat
+    build = Path(launcher.folder_in(str(root)))
+    build.mkdir(parents=True)
+    for path in (build, root, root.parent):
+        path.chmod(0o755)
+    launcher.refuse_untrusted("cache", str(root))
+    for strange in (build, root, root.parent):
+        facts = SimpleNamespace(st_uid=STRANGER, st_gid=0, st_mode=0o40755)
+        monkeypatch.setattr(os, "lstat", lambda path, at=str(strange), facts=facts: facts if path == at else look(path))
+        with pytest.raises(launcher.Unusable, match="belongs to another user"):
+            launcher.refuse_untrusted("cache", str(root))
 
 
 @needs_root
