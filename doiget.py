@@ -830,6 +830,11 @@ def dicts(value: object, paths: str) -> list[dict[str, Any]]:
     return [item for item in as_list(dig(value, paths)) if isinstance(item, dict)]
 
 
+def slices(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    """Cut a sequence into runs of at most `size`."""
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
 # ---- Text ----
 #
 # Every string from outside passes here: API bodies, .bib files, records edited by hand, packs. Entities are decoded to
@@ -4398,11 +4403,6 @@ def query_string(params: Mapping[str, object]) -> str:
     return urllib.parse.urlencode(params, quote_via=urllib.parse.quote, safe=':/(),*"')
 
 
-def slices(items: Sequence[T], size: int) -> list[Sequence[T]]:
-    """Cut a sequence into runs of at most `size`."""
-    return [items[start : start + size] for start in range(0, len(items), size)]
-
-
 _later: Final = functools.partial
 
 
@@ -5342,6 +5342,11 @@ class Entry(Record):
     warnings: tuple[str, ...] = ()
 
     @property
+    def key(self) -> str:
+        """What its files are named by."""
+        return self.record_path.stem
+
+    @property
     def is_described(self) -> bool:
         """Say whether a source has said anything of the work."""
         return self.source not in OWN_SOURCES
@@ -5369,6 +5374,9 @@ class Watcher(Protocol):
 
     def citekeys(self, start: str = "") -> dict[str, str] | None:
         """Return the citekeys that begin so, by safekey; None if unknown."""
+
+    def records(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return those of the records that are known as they now are, as `parse_record` does."""
 
 
 class Store:
@@ -5451,7 +5459,7 @@ class Store:
             places = sorted(((head.added_at, key) for key, head in self._look().items()), reverse=True)
             known = len(places), [place for place in places if after is None or place < after][: limit + 1]
         total, order = known
-        entries = [entry for _, key in order[:limit] if (entry := self.load_key(key))]
+        entries = list(self.load_keys([key for _, key in order[:limit]]))
         return entries, total, "~".join(order[limit - 1]) if len(order) > limit else None
 
     def citekeys(self, start: str = "") -> dict[str, str]:
@@ -5479,6 +5487,13 @@ class Store:
             return None
         self.problems.pop(path.name, None)
         return self._entry_of(key, table) if table is not None else None
+
+    def load_keys(self, keys: Sequence[str]) -> Iterator[Entry]:
+        """Yield the entries of many keys in their order, reading only the records that are not known as they are."""
+        for some in slices(keys, 100):
+            known = self.watcher.records(some) if self.watcher else {}
+            entries = (self._entry_of(key, known[key]) if key in known else self.load_key(key) for key in some)
+            yield from filter(None, entries)
 
     def _entry_of(self, key: str, table: Mapping[str, Any]) -> Entry:
         file = _file_of(table)
@@ -6001,7 +6016,7 @@ def _letters(number: int) -> str:
 # done without; nothing in the store is touched; no query is a syntax error; the order of
 # what is found depends on each entry and the query alone, so that cursors hold.
 
-INDEX_VERSION: Final = 0x646F6902  # "doi" and a number, kept in the head of the file
+INDEX_VERSION: Final = 0x646F6903  # "doi" and a number, kept in the head of the file
 CHECK_S: Final = 60.0  # how long an edit in place may go unnoticed (spec §7)
 SMALL_STORE: Final = 500  # entries; so few are all looked at whenever something is asked
 FEW: Final = 50  # records read by the way, when a paper is saved
@@ -6180,6 +6195,7 @@ class IndexRow(Record):
     retracted: int = 0
     pdf: int | None = None  # whether it is there, if the record names one
     texts: tuple[str, ...] = ("",) * len(_COLUMNS)
+    record: str | None = None  # as JSON, unless that would not be quite the same
 
 
 def load_index_row(store: Store, key: str) -> IndexRow | None:
@@ -6204,7 +6220,10 @@ def load_index_row(store: Store, key: str) -> IndexRow | None:
     what = (place, key, _stamp_of(found, time.time_ns()), citekey, added_at or utc_now(found.st_mtime_ns / 1e9), None)
     retracted = str(as_dict(work.get("retraction")).get("status")) in RETRACTION_STATUSES[:4]
     pdf = int(is_regular_file(store.pdf_path(key))) if _file_of(record) else None
-    return IndexRow(*what, int(date[:4]) if date else None, int(retracted), pdf, texts)
+    kept = None
+    with suppress(TypeError, ValueError, RecursionError):  # dates, numbers too long, nested too deeply
+        kept = json.dumps(record, ensure_ascii=False)
+    return IndexRow(*what, int(date[:4]) if date else None, int(retracted), pdf, texts, kept)
 
 
 def _texts_of(record: Mapping[str, Any], work: Mapping[str, Any]) -> tuple[str, ...]:
@@ -6239,6 +6258,13 @@ def _stamp_of(found: os.stat_result, now_ns: int) -> int:
     return 0 if is_young else (found.st_mtime_ns * 0xF4243 + found.st_size * 0x1000003 + found.st_ino) % 2**63
 
 
+def _stamp_at(path: str, now_ns: int) -> int | None:
+    try:
+        return _stamp_of(os.lstat(path), now_ns)
+    except OSError:  # gone already
+        return None
+
+
 # ---- The index ----
 
 _PRAGMAS: Final = """
@@ -6254,7 +6280,7 @@ CREATE TABLE entry (id INTEGER PRIMARY KEY, key TEXT, stamp INTEGER, citekey TEX
 CREATE INDEX by_key ON entry (key, stamp);
 CREATE INDEX by_citekey ON entry (citekey, key);
 CREATE INDEX by_time ON entry (added_at, key) WHERE problem IS NULL;
-CREATE VIRTUAL TABLE words USING fts5({", ".join(_COLUMNS)}, tokenize=ascii, columnsize=0);
+CREATE VIRTUAL TABLE words USING fts5({", ".join(_COLUMNS)}, record UNINDEXED, tokenize=ascii, columnsize=0);
 INSERT INTO words (words, rank) VALUES ('hashsize', 33554432);
 CREATE TRIGGER forget AFTER DELETE ON entry BEGIN DELETE FROM words WHERE rowid = old.id; END;
 PRAGMA user_version = {INDEX_VERSION};
@@ -6266,9 +6292,12 @@ _NEWEST: Final = (
     "SELECT added_at, key FROM entry WHERE problem IS NULL AND (added_at, key) < (?, ?) "
     "ORDER BY added_at DESC, key DESC LIMIT ?"
 )
+_KEPT: Final = (
+    "SELECT stamp, record FROM entry CROSS JOIN words ON words.rowid = id WHERE key = ? AND stamp AND record NOT NULL"
+)
 _COUNT: Final = "SELECT count(*) FROM entry WHERE problem IS NULL"
 _ADD_ENTRY: Final = "INSERT OR IGNORE INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_ADD_WORDS: Final = f"INSERT INTO words (rowid, {', '.join(_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - constants
+_ADD_WORDS: Final = f"INSERT INTO words (rowid, {', '.join(_COLUMNS)}, record) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - constants
 
 
 def mark_of(*asked: object) -> str:
@@ -6337,9 +6366,25 @@ class Index:
         return self._ask(lambda db: db and (_one(db, _COUNT), db.execute(_NEWEST, values).fetchall()))
 
     def citekeys(self, start: str = "") -> dict[str, str] | None:
-        """Return the citekeys that begin so, by safekey; None if that takes reading many records."""
+        """Return the citekeys that begin so, by safekey; None if that takes reading many records for a few."""
         sql, span = "SELECT key, citekey FROM entry WHERE citekey BETWEEN ? AND ?", (start, f"{start}\U0010ffff")
-        return self._ask(lambda db: db and dict(db.execute(sql, span).fetchall()), at_most=FEW)
+        return self._ask(
+            lambda db: db and dict(db.execute(sql, span).fetchall()), at_most=FEW if start else sys.maxsize
+        )
+
+    def records(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Return those of the records whose files are still what was read of them."""
+        folder, now_ns = f"{self.store.metadata}{os.sep}", time.time_ns()
+
+        def ask(db: Any) -> dict[str, dict[str, Any]]:
+            rows = ((key, row) for key in keys if db for row in db.execute(_KEPT, (key,)))
+            return {
+                key: json.loads(record)
+                for key, (stamp, record) in rows
+                if _stamp_at(f"{folder}{key}.toml", now_ns) == stamp
+            }
+
+        return self._ask(ask, at_most=-1) or {}
 
     def rebuild(self) -> int:
         """Make the index anew; returns the number of entries. The store's `problems` name what cannot be used."""
@@ -6398,7 +6443,8 @@ class Index:
     def _ask(self, question: Callable[[Any], T], at_most: int = sys.maxsize, *, anew: bool = False) -> T | None:
         """Put a question to a current database: in the file, else in memory; where there is none, to None.
 
-        Returns None without a store, or if it cannot answer before more than `at_most` records are read.
+        Returns None without a store, or if it cannot answer before more than `at_most` records are read; if that is
+        negative, the database is taken as it is.
         """
         if not self.store.metadata.is_dir() or not self._turn.acquire(blocking=at_most > FEW):
             return None
@@ -6412,7 +6458,7 @@ class Index:
                     if anew:
                         db.executescript(_SCHEMA)
                         anew = False
-                    if not self._refresh(db, at_most):
+                    if at_most >= 0 and not self._refresh(db, at_most):
                         return None
                     with db:  # one state of the database for the whole answer
                         db.execute("BEGIN")
@@ -6500,11 +6546,8 @@ class Index:
         with disk_errors("read", folder):
             names = os.listdir(folder)  # noqa: PTH208 - names are all it takes, at 100,000 entries
         for name in names:
-            if name.endswith(".toml"):
-                try:
-                    found[name[:-5]] = _stamp_of(os.lstat(folder + name), now_ns)
-                except OSError:  # gone already
-                    continue
+            if name.endswith(".toml") and (stamp := _stamp_at(folder + name, now_ns)) is not None:
+                found[name[:-5]] = stamp
         known = dict(db.execute("SELECT key, stamp FROM entry").fetchall())
         changed = {key for key, _ in found.items() ^ known.items()} | {key for key, stamp in found.items() if not stamp}
         return sorted(filter(re.compile(_KEY).fullmatch, changed))
@@ -6522,11 +6565,11 @@ class Index:
                 db.execute("INSERT INTO words (words, rank) VALUES ('automerge', ?)", (0 if known is None else 4,))
             db.executemany("DELETE FROM entry WHERE key = ?", [(key,) for key in keys])
             for row in sorted(rows, key=lambda row: (row.id, row.key)):
-                number, *about, _ = asdict(row).values()
+                number, *about, _, _ = asdict(row).values()
                 while not db.execute(_ADD_ENTRY, (number, *about)).rowcount:
                     number += 1
                 if row.problem is None:
-                    db.execute(_ADD_WORDS, (number, *row.texts))
+                    db.execute(_ADD_WORDS, (number, *row.texts, row.record))
             if known is not None:
                 db.execute("UPDATE state SET mtime_ns = ?, checked_at = ? WHERE mtime_ns = ?", known)
 
@@ -11926,10 +11969,13 @@ def search(
     """
     ctx.store.check()
     hits = ctx.index.search(query, limit, cursor)
-    found = [(entry, behind) for key, behind in hits.page if (entry := ctx.store.load_key(key))]
-    rows = [entry_summary(entry) for entry, _ in found]
+    cursors = dict(hits.page)
+    found = list(ctx.store.load_keys(list(cursors)))
+    rows = [entry_summary(entry) for entry in found]
     fitting = fitting_rows(rows)
-    next_cursor = found[fitting - 1][1] if fitting < len(rows) else hits.page[-1][1] if hits.has_more else None
+    next_cursor = (
+        cursors[found[fitting - 1].key] if fitting < len(rows) else hits.page[-1][1] if hits.has_more else None
+    )
     warnings = [*filter(None, [ctx.index.trouble]), *[*ctx.store.problems.values()][:WARNINGS_SHOWN]]
     return {
         "ok": True,
@@ -12111,16 +12157,14 @@ def _export(
     page.warnings += say_missing(missing, 3)
     if missing and page.room < math.inf:  # an answer for a model: half of the room is for the entries
         missing = missing[: fitting_rows([{"ref": ref} for ref in missing], int(page.room / 4))]
-    for place in sorted(place for key in keys if (place := (assigned.get(key, "").lower(), key)) > after):
-        entry = ctx.store.load_key(place[1])
-        if entry is None:  # no use, or gone since
-            continue
-        citekey = citekeys.get(place[1], entry.citekey)
+    places = sorted(place for key in keys if (place := (assigned.get(key, "").lower(), key)) > after)
+    for entry in ctx.store.load_keys([key for _, key in places]):
+        citekey = citekeys.get(entry.key, entry.citekey)
         if not page.add(replace(entry, citekey=citekey)):
             break
         if citekey != entry.citekey:
             page.warnings.append(f"The citekey of {entry.ref} is written as {citekey}.")
-        last = "~".join((*place, mark))
+        last = f"{assigned.get(entry.key, '').lower()}~{entry.key}~{mark}"
     else:
         last = None
     page.warnings += ctx.store.problems.values()
@@ -12146,7 +12190,7 @@ def _chosen_keys(
             missing[text[:200]] = error
             continue
         if entry := find_entry(ctx, ref):
-            found.add(entry.record_path.stem)
+            found.add(entry.key)
         else:
             missing[str(ref)] = None
     errors = list(filter(None, missing.values()))
