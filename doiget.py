@@ -830,6 +830,12 @@ def dicts(value: object, paths: str) -> list[dict[str, Any]]:
     return [item for item in as_list(dig(value, paths)) if isinstance(item, dict)]
 
 
+def remember(read: Callable[[str], T]) -> Callable[[str], T]:
+    """Make a reader of texts remember what short ones came to: a library repeats its people, journals and dates."""
+    known = functools.lru_cache(4096)(read)
+    return lambda text: known(text) if len(text) < 100 else read(text)
+
+
 def slices(items: Sequence[T], size: int) -> list[Sequence[T]]:
     """Cut a sequence into runs of at most `size`."""
     return [items[start : start + size] for start in range(0, len(items), size)]
@@ -845,6 +851,7 @@ MAX_LINE: Final = 1000
 MAX_ABSTRACT: Final = 5000
 MAX_RAW: Final = 200_000  # characters of one field looked at; an abstract in MathML is many times its text
 _PARAGRAPH: Final = "\u2029"
+_CLEAN_URL: Final = r"https://[\w.-]{1,255}/[\w.~!#$%&'()*+,/:;=?@-]{0,1000}"  # as most are
 
 
 def _has_to_clean(text: str) -> bool:
@@ -854,7 +861,7 @@ def _has_to_clean(text: str) -> bool:
 
 def clean_line(value: object, cap: int = MAX_LINE) -> str | None:
     """Turn any value into one clean line of at most `cap` characters; None when nothing is left ("0" is something)."""
-    if isinstance(value, str) and len(value) <= cap and not _has_to_clean(value):
+    if value is None or (isinstance(value, str) and len(value) <= cap and not _has_to_clean(value)):
         return value or None  # as most values of records are
     text = " ".join(_plain_text(value).split())
     return _cut(text, cap) if text not in {"", "&NA;"} else None  # &NA; is one publisher's "not available"
@@ -870,6 +877,8 @@ def clean_text(value: object, cap: int = MAX_ABSTRACT) -> str | None:
 
 def clean_url(value: object) -> str | None:
     """Return a web address as https, percent-encoded where a path must be; None for anything else."""
+    if isinstance(value, str) and re.fullmatch(_CLEAN_URL, value, re.ASCII):
+        return value
     text = re.sub(r"[\r\n\t]", "", _visible(as_text(value) or "")).strip()
     match = re.fullmatch(r"(?i:https?)://([^\s/?#\"<>\\]+)([/?#].*)?", text)
     url = f"https://{match[1]}" + urllib.parse.quote(match[2] or "", safe="!#$%&'()*+,/:;=?@[]") if match else ""
@@ -1152,10 +1161,11 @@ _NAME_PARTS: Final = (
     "literal|name|collectiveName|fullName",
 )
 #: Nothing that `make_author` would change: `Smith|J. M.`, `Smith|Martin L.`.
-_is_plain_person: Final = re.compile(
+_PLAIN_PERSON: Final = (
     r"(?!(?i:anon|none|null|unknown|various))[A-Za-z][A-Za-z'-]{3,}"
     r"\|(?:(?!Prof)[A-Z][a-z]{2,}(?: [A-Z]\.?)?|[A-Z]\.?(?: [A-Z]\.?)*)"
-).fullmatch
+)
+_plain_author: Final = remember(lambda text: Author(*text.split("|")) if re.fullmatch(_PLAIN_PERSON, text) else None)
 
 
 def _clean_name(value: object) -> str:
@@ -1219,9 +1229,9 @@ def read_author(value: object) -> Author | None:
         return value if isinstance(value, Author) else parse_name(value)
     raw = as_dict(value)
     family, given = raw.get("family"), raw.get("given")
-    if isinstance(family, str) and isinstance(given, str) and len(raw) == 2 and _is_plain_person(f"{family}|{given}"):
-        return Author(family, given)  # as most people in records are
-    return make_author(*(dig(raw, names) for names in _NAME_PARTS))
+    is_short = isinstance(family, str) and isinstance(given, str) and len(raw) == 2
+    plain = _plain_author(f"{family}|{given}") if is_short else None  # as most people in records are
+    return plain or make_author(*(dig(raw, names) for names in _NAME_PARTS))
 
 
 def display_name(author: Author) -> str:
@@ -1268,7 +1278,7 @@ def parse_date(value: object) -> str | None:
     return _date_in((as_text(value) or "").strip()[:60])
 
 
-@functools.lru_cache(4096)  # a library repeats its dates
+@remember
 def _date_in(text: str) -> str | None:
     found = next((match for pattern in _DATES if (match := re.match(pattern, text))), None)
     month = (found["m"] or "").lower() if found else ""
@@ -1364,13 +1374,19 @@ def metadata_of(work: Work) -> dict[str, Any]:
 def work_from_dict(data: object) -> Work:
     """Make a work of what a record, a pack or a source says of its fields: all is cleaned, wrong types are dropped."""
     raw = as_dict(data)
-    values = {name: clean(raw[name]) for name, clean in _CLEANERS.items() if raw.get(name) is not None}
-    date = values.get("date") or iso_date(raw.get("year"))
-    return Work(**values | {"date": date, "year": int(date[:4]) if date else None})
+    values = {name: clean(raw[name]) for name in raw if (clean := _CLEANERS.get(name)) and raw[name] is not None}
+    date = values["date"] = values.get("date") or iso_date(raw.get("year"))
+    values["year"] = int(date[:4]) if date else None
+    return Work(**values)
 
 
 def _slug(value: object) -> str | None:
-    text = re.sub(r"[\s_]+", "-", (clean_line(value, 40) or "").lower())
+    return _slug_of(clean_line(value, 40) or "")
+
+
+@remember
+def _slug_of(line: str) -> str | None:
+    text = re.sub(r"[\s_]+", "-", line.lower())
     return text if re.fullmatch(r"[a-z][a-z0-9-]*", text) else None
 
 
@@ -1389,12 +1405,8 @@ def _each(read: Callable[[Any], T | None]) -> Callable[[object], tuple[T, ...]]:
 
 def _numbers(read: Callable[[object], str | None]) -> Callable[[object], tuple[str, ...]]:
     """Make a reader of ISBNs and ISSNs in lists or in one string, each once."""
-
-    def read_all(value: object) -> tuple[str, ...]:
-        text = ";".join(as_text(item) or "" for item in as_list(value))
-        return tuple(dict.fromkeys(filter(None, map(read, re.split("[,;]", text)))))
-
-    return read_all
+    each = remember(lambda text: tuple(dict.fromkeys(filter(None, map(read, re.split("[,;]", text))))))
+    return lambda value: each(";".join(as_text(item) or "" for item in as_list(value)))
 
 
 def _part(record: Callable[..., T], needed: int, **cleaners: Callable[[object], Any]) -> Callable[[object], T | None]:
@@ -1436,7 +1448,7 @@ _read_location: Final = _part(
 )
 #: How the fields of a work are cleaned, whoever says them.
 _CLEANERS: Final[Mapping[str, Callable[[object], Any]]] = {
-    **dict.fromkeys(Work.__annotations__, clean_line),
+    **dict.fromkeys(Work.__annotations__, clean_line), "year": as_int,
     "type": _slug, "authors": _each(read_author), "editors": _each(read_author), "date": parse_date,
     "pages": clean_pages, "abstract": clean_text, "doi": clean_doi, "arxiv_version": _at_least(1), "pmid": clean_pmid,
     "pmcid": clean_pmcid, "license": normalise_license, "url": clean_url,
@@ -3685,7 +3697,7 @@ async def decoded_chunks(response: Any, host: str, cap: int) -> AsyncIterator[by
         raise DoigetError("bad_body", f"{host} answered in an encoding nobody asked for.", again=False)
     engine = zlib.decompressobj(31) if "gzip" in encoding else None
     wire = decoded = 0
-    async for chunk in response.aiter_raw():
+    async for chunk in response.aiter_raw(2**16):  # TLS hands out 16 kB at a time; each piece costs a write
         wire += len(chunk)
         for piece in _inflated(engine, chunk, host) if engine else (chunk,):
             decoded += len(piece)
@@ -6042,6 +6054,7 @@ _PLAIN_LETTERS: Final = str.maketrans(table("ł=l ø=o đ=d ð=d þ=th æ=ae œ=
 _GAP: Final = " \xb6 "  # between persons or tags: no phrase reaches across
 
 
+@remember
 def fold_words(text: str) -> str:
     """Return the words of a text without case and accents, parted by blanks: Müller is muller, ß is ss."""
     if text.isascii():
@@ -6195,7 +6208,7 @@ class IndexRow(Record):
     retracted: int = 0
     pdf: int | None = None  # whether it is there, if the record names one
     texts: tuple[str, ...] = ("",) * len(_COLUMNS)
-    record: str | None = None  # as JSON, unless that would not be quite the same
+    record: bytes | None = None  # as compressed JSON, which has a checksum; None where JSON says it not quite the same
 
 
 def load_index_row(store: Store, key: str) -> IndexRow | None:
@@ -6222,7 +6235,7 @@ def load_index_row(store: Store, key: str) -> IndexRow | None:
     pdf = int(is_regular_file(store.pdf_path(key))) if _file_of(record) else None
     kept = None
     with suppress(TypeError, ValueError, RecursionError):  # dates, numbers too long, nested too deeply
-        kept = json.dumps(record, ensure_ascii=False)
+        kept = zlib.compress(json.dumps(record).encode(), 1)
     return IndexRow(*what, int(date[:4]) if date else None, int(retracted), pdf, texts, kept)
 
 
@@ -6293,7 +6306,8 @@ _NEWEST: Final = (
     "ORDER BY added_at DESC, key DESC LIMIT ?"
 )
 _KEPT: Final = (
-    "SELECT stamp, record FROM entry CROSS JOIN words ON words.rowid = id WHERE key = ? AND stamp AND record NOT NULL"
+    "SELECT key, stamp, record FROM entry e CROSS JOIN words ON words.rowid = e.id "
+    "WHERE key = ? AND stamp AND record NOT NULL"
 )
 _COUNT: Final = "SELECT count(*) FROM entry WHERE problem IS NULL"
 _ADD_ENTRY: Final = "INSERT OR IGNORE INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -6368,21 +6382,19 @@ class Index:
     def citekeys(self, start: str = "") -> dict[str, str] | None:
         """Return the citekeys that begin so, by safekey; None if that takes reading many records for a few."""
         sql, span = "SELECT key, citekey FROM entry WHERE citekey BETWEEN ? AND ?", (start, f"{start}\U0010ffff")
-        return self._ask(
-            lambda db: db and dict(db.execute(sql, span).fetchall()), at_most=FEW if start else sys.maxsize
-        )
+        at_most = FEW if start else sys.maxsize
+        return self._ask(lambda db: db and dict(db.execute(sql, span).fetchall()), at_most)
 
     def records(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Return those of the records whose files are still what was read of them."""
+        import zlib
+
         folder, now_ns = f"{self.store.metadata}{os.sep}", time.time_ns()
 
         def ask(db: Any) -> dict[str, dict[str, Any]]:
-            rows = ((key, row) for key in keys if db for row in db.execute(_KEPT, (key,)))
-            return {
-                key: json.loads(record)
-                for key, (stamp, record) in rows
-                if _stamp_at(f"{folder}{key}.toml", now_ns) == stamp
-            }
+            rows = (row for key in keys if db for row in db.execute(_KEPT, (key,)))
+            fresh = ((key, kept) for key, stamp, kept in rows if stamp == _stamp_at(f"{folder}{key}.toml", now_ns))
+            return {key: json.loads(zlib.decompress(kept)) for key, kept in fresh}
 
         return self._ask(ask, at_most=-1) or {}
 
@@ -6450,6 +6462,7 @@ class Index:
             return None
         try:
             import sqlite3
+            import zlib
 
             failures = 0
             while self._mode != "scan":
@@ -6462,9 +6475,9 @@ class Index:
                         return None
                     with db:  # one state of the database for the whole answer
                         db.execute("BEGIN")
-                        if _one(db, _IS_FILLED):
+                        if at_most < 0 or _one(db, _IS_FILLED):
                             return question(db)
-                except (sqlite3.Error, *_ODD) as error:
+                except (sqlite3.Error, zlib.error, *_ODD) as error:
                     failures += 1
                     self._fall_back(str(error), failures)
         except ImportError:
@@ -6729,8 +6742,10 @@ _LOW: Final = "".join(map(chr, set(_SUBSCRIPTS.values())))
 _is_risky: Final = re.compile(rf"[\\{{}}~^<>|%&_#${_HIGH}{_LOW}]|--|``|''|,,|[?!]`").search
 _has_odd_case: Final = re.compile(r"[^\x00-\x7f]|[\w.&'][A-Z]|\b[A-Z](?!\w)|[A-Z]\w*\d").search
 _WORD_CHARS: Final = rf"[\w{_HIGH}{_LOW}]+"
-#: A word; a sign that TeX would join to the next; a special character.
-_PIECES: Final = rf"({_WORD_CHARS}(?:[.&'\u2019]{_WORD_CHARS})*)|([-`',])(?=\2)|[?!](?=`)|[\\{{}}~^<>|%&#$]"
+#: Words in small letters; a word; a sign that TeX would join to the next; a special character.
+_PIECES: Final = (
+    rf"(?:[a-z]+ )+|({_WORD_CHARS}(?:[.&'\u2019]{_WORD_CHARS})*)|([-`',])(?=\2)|[?!](?=`)|[\\{{}}~^<>|%&#$]"
+)
 _FORMULA: Final = r"(?<!\\)(\$[^$]+(?<!\\)\$(?!\d))"
 #: The control sequences that may stay in a formula. None of them reads, writes or defines anything.
 SAFE_MATH: Final = table(r"""
@@ -6876,7 +6891,7 @@ def _render_bib(entry: Entry, options: ExportOptions, *, column: int) -> str:
     lines = [f"@{export_type(work, column)}{{{entry.citekey}"]
     for name, text in fields.items():
         if text and name not in _NOT_IN[column]:
-            value = _BIB_VALUES.get(name, render_tex)(text)
+            value = _BIB_VALUES.get(name, _prose)(text)
             value = to_ascii_tex(value) if options.ascii and name not in _VERBATIM else value
             lines.append(f"  {name} = {value}" if name == "month" else f"  {name} = {{{value}}}")
     return ",\n".join(lines) + "\n}"
@@ -6945,6 +6960,7 @@ def _bib_file(path: Path | None, options: ExportOptions) -> str:
     return f":{text}:application/pdf" if text and text.isprintable() and is_balanced(text) else ""
 
 
+_prose: Final = remember(render_tex)
 #: How a field's text is written; all others are prose.
 _BIB_VALUES: Final[Mapping[str, Callable[[str], str]]] = {
     **dict.fromkeys(("author", "editor", "month", "keywords", "file"), str),
@@ -11973,15 +11989,13 @@ def search(
     found = list(ctx.store.load_keys(list(cursors)))
     rows = [entry_summary(entry) for entry in found]
     fitting = fitting_rows(rows)
-    next_cursor = (
-        cursors[found[fitting - 1].key] if fitting < len(rows) else hits.page[-1][1] if hits.has_more else None
-    )
+    last = found[fitting - 1].key if fitting < len(rows) else hits.page[-1][0] if hits.has_more else ""
     warnings = [*filter(None, [ctx.index.trouble]), *[*ctx.store.problems.values()][:WARNINGS_SHOWN]]
     return {
         "ok": True,
         "matches": rows[:fitting],
         "total": hits.total,
-        "next_cursor": next_cursor,
+        "next_cursor": cursors.get(last),
         "warnings": warnings,
     }
 
@@ -12159,12 +12173,12 @@ def _export(
         missing = missing[: fitting_rows([{"ref": ref} for ref in missing], int(page.room / 4))]
     places = sorted(place for key in keys if (place := (assigned.get(key, "").lower(), key)) > after)
     for entry in ctx.store.load_keys([key for _, key in places]):
-        citekey = citekeys.get(entry.key, entry.citekey)
-        if not page.add(replace(entry, citekey=citekey)):
+        key, citekey = entry.key, citekeys.get(entry.key, entry.citekey)
+        if not page.add(entry if citekey == entry.citekey else replace(entry, citekey=citekey)):
             break
         if citekey != entry.citekey:
             page.warnings.append(f"The citekey of {entry.ref} is written as {citekey}.")
-        last = f"{assigned.get(entry.key, '').lower()}~{entry.key}~{mark}"
+        last = f"{assigned.get(key, '').lower()}~{key}~{mark}"
     else:
         last = None
     page.warnings += ctx.store.problems.values()

@@ -442,6 +442,50 @@ def test_an_edit_in_place_of_a_big_store_is_found_within_a_minute(library, monke
     assert library.refs("whale") == ["10.1000/1"]
 
 
+@pytest.fixture
+def parsed(library, monkeypatch):
+    """How many records were parsed; the index has read all of a store that counts as big."""
+    for number in range(4):
+        library.add(f"10.1000/{number}", f"Über {number}", "Ann Lee", pdf=number == 0, tags=("a, b",))
+    record = library.record("10.1000/3")
+    record.write_text(record.read_text().replace("[work]", "[own]\nday = 2026-11-03\n\n[work]"))
+    settle()
+    library.refs("uber")
+    monkeypatch.setattr(doiget, "SMALL_STORE", 1)
+    read, real = [], doiget.parse_toml
+    monkeypatch.setattr(doiget, "parse_toml", lambda data: read.append(data) or real(data))
+    return read
+
+
+def many(library):
+    """All entries as an export gets them; they must be what the records say."""
+    found = list(library.store.load_keys(library.store.keys()))
+    assert found == entries_of(library.store)
+    return found
+
+
+def test_many_records_are_not_parsed_again(library, parsed):
+    """Only what JSON cannot say: TOML has dates."""
+    assert len(many(library)) == 4
+    assert len(parsed) == 4 + 1
+
+
+@pytest.mark.usefixtures("parsed")
+def test_an_edit_in_place_is_in_the_next_export(library):
+    record = library.record("10.1000/1")
+    record.write_text(record.read_text().replace("Über 1", "Zebra"))
+    (library.store.metadata / "doi_10.1000_2.toml").write_text("damaged")
+    assert [entry.work.title for entry in many(library)] == ["Über 0", "Zebra", "Über 3"]
+    assert "doi_10.1000_2.toml" in library.store.problems
+
+
+@pytest.mark.usefixtures("parsed")
+def test_a_damaged_copy_of_a_record_costs_only_time(library):
+    with contextlib.closing(sqlite3.connect(library.index.path)) as db, db:
+        db.execute("UPDATE words SET record = substr(record, 1, 20) || 'x' || substr(record, 22)")
+    assert len(many(library)) == 4
+
+
 def test_changes_that_nobody_noted_cost_only_time(library, monkeypatch):
     """Another process was faster, or a change was not taken in at once: then all records are looked at."""
     monkeypatch.setattr(doiget, "SMALL_STORE", 1)
@@ -548,7 +592,7 @@ def test_without_an_index_citekeys_come_from_the_records(library, monkeypatch):
         library.add(f"10.1000/{number}", "Whale song", "Ann Lee", year=2020, date="2020")
     library.fresh()
     assert library.add("10.1000/x", "Whale song", "Ann Lee", year=2020, date="2020").citekey == "lee2020whaleh"
-    assert library.index.citekeys() is None
+    assert library.index.citekeys("lee") is None
     assert library.refs("whale")
 
 
