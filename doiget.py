@@ -14255,8 +14255,7 @@ def new_parser(name: str, description: str | None) -> Any:
         def print_help(self, _file: Any = None) -> None:
             Console({}).out(self.format_help().rstrip())
 
-    form = functools.partial(argparse.RawDescriptionHelpFormatter, width=78)  # asking the terminal takes 3 ms
-    more = "Flags for every command: see `doiget --help`."
+    form, more = argparse.RawDescriptionHelpFormatter, "Flags for every command: see `doiget --help`."
     return Parser(prog=f"doiget {name}", description=description, epilog=more, formatter_class=form, allow_abbrev=False)
 
 
