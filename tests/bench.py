@@ -7,6 +7,7 @@ in the same run. PYTHONDONTWRITEBYTECODE is taken away, since with it every star
 
 from __future__ import annotations
 
+import ast
 import itertools
 import json
 import os
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = 9
-STDLIB = "import contextlib, enum, functools, json, pathlib, re, signal, urllib.parse"
 SDK = "import mcp.server.lowlevel, mcp.server.stdio"
 HELLO = {
     "jsonrpc": "2.0",
@@ -33,6 +33,13 @@ HELLO = {
     "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}},
 }
 READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+def stdlib_imports() -> str:
+    """Return the statements that import what doiget does: at its top, and what parses any command line."""
+    body = ast.parse((ROOT / "doiget.py").read_text(encoding="utf-8")).body
+    imports = [ast.unparse(part) for part in body if isinstance(part, ast.Import | ast.ImportFrom)]
+    return "\n".join([*imports, "import argparse"])
 
 
 def environment(folder: str) -> dict[str, str]:
@@ -297,7 +304,7 @@ def rows(pyz: Path, folder: str) -> list[tuple[str, str, str, str]]:
     first = first_start_ms(pyz, f"{folder}/other", "serve", answer=True)
     found.append(against("first start, serve to initialize", first, "ms", "aim", 3000))
     found += shiv_rows(pyz, folder)
-    stdlib = median_ms(command("-c", STDLIB))
+    stdlib = median_ms(command("-c", stdlib_imports()))
     for words in (("--version",), ("info", "10.1000/x"), ("recent",), ("path", "10.1000/x")):
         figure = median_ms(command(str(pyz), *words))
         found.append(against(f"warm start, {words[0]}", figure, "ms", "bare Python with the same stdlib", stdlib))
