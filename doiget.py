@@ -1685,6 +1685,7 @@ POLICY_KEYS: Final[Mapping[str, str]] = {
 _STRICTEST: Final[dict[str, Any]] = {"source_policy": "strict", "offline": True}
 _FLAG_WORDS: Final = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off"), False)
 MAX_TIMEOUT_S: Final = 3600.0
+MAX_SETTINGS_BYTES: Final = 2**20
 #: Stands for a folder that cannot exist: writing below it fails with a clear error, reading finds nothing.
 NOWHERE: Final = Path(os.devnull) / "doiget"
 
@@ -1802,9 +1803,7 @@ def expand_path(text: str) -> str:
 def load_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file; an absent one is empty. Raises INVALID_ARGUMENT (schema) with the line, never its content."""
     try:
-        if path.exists() and not path.is_file():  # to open a pipe is to wait for who writes into it
-            raise OSError(errno.EINVAL, "")  # noqa: TRY301 - as the system says it of others
-        return parse_toml(path.read_bytes())
+        return parse_toml(_load_settings(path))
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
@@ -1813,6 +1812,13 @@ def load_toml(path: Path) -> dict[str, Any]:
         # SECURITY: the parser's message quotes the line, which may hold a key; only its position is passed on.
         where = re.search(r"line \d+", str(error))
         raise DoigetError("schema", f"{path} is not valid TOML{f' ({where[0]})' if where else ''}.") from None
+
+
+def _load_settings(path: Path) -> bytes:
+    facts = path.stat()
+    if not stat.S_ISREG(facts.st_mode) or facts.st_size > MAX_SETTINGS_BYTES:  # SECURITY: nothing that never ends
+        raise OSError(errno.EINVAL, "no plain file")
+    return path.read_bytes()
 
 
 def load_policy(path: Path) -> tuple[dict[str, Any], str]:
@@ -1936,8 +1942,15 @@ def hide_login(proxy: str) -> str:
 def redact(text: str) -> str:
     """Take user names, passwords and keys out of a text that will be shown or logged."""
     # SECURITY: everything between "//" and "@" is a credential, however odd its characters.
-    text = re.sub(r"(?<=//)\S*@", "***@", text)
-    return re.sub(r"(?i)\b(api_?key|key|token|email|mailto|password|signature|x-amz-[a-z-]+)=[^&\s]+", r"\1=***", text)
+    text = re.sub(r"\S+", _without_login, text) if "@" in text else text
+    keys = r"(?i)\b(api_?key|key|token|email|mailto|password|signature|x-amz-[a-z-]{1,40})=[^&\s]+"
+    return re.sub(keys, r"\1=***", text)
+
+
+def _without_login(word: re.Match[str]) -> str:
+    before, _, host = word[0].rpartition("@")
+    scheme, slashes, _ = before.partition("//")
+    return f"{scheme}//***@{host}" if slashes else word[0]
 
 
 def shown(text: str) -> str:
@@ -2513,10 +2526,16 @@ def _clean_field(name: str, value: object) -> Any:
     return re.sub(_URL_IN_TEXT, r"\1\2", str(value)[: 4 * MAX_FIELD_CHARS])[:MAX_FIELD_CHARS]
 
 
+def _render_line(line: Mapping[str, Any]) -> bytes:
+    return json.dumps(line, separators=(",", ":"), ensure_ascii=True).encode()
+
+
 def _parse_line(raw: bytes) -> dict[str, Any] | None:
     try:
         line = json.loads(raw)
         fits = isinstance(line["seq"], int) and isinstance(line["prev"], str) and isinstance(line["hash"], str)
+        # SECURITY: as it was written, to the byte: a second "ref" or a space would not show in the hash.
+        fits = fits and raw.removesuffix(b"\n") == _render_line(line)
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
     return line if fits else None
@@ -2609,7 +2628,7 @@ class AccessLog:
         line["hash"] = line_hash(head.hash, line)
         size = os.fstat(fd).st_size
         try:
-            write_all(fd, json.dumps(line, separators=(",", ":"), ensure_ascii=True).encode() + b"\n")
+            write_all(fd, _render_line(line) + b"\n")
             sync_file(fd)
         except OSError:
             with suppress(OSError):  # half a line on a full disk goes again; if not, the next append mends it
@@ -3184,7 +3203,7 @@ class Pacer(Record, frozen=False):
             with suppress(DoigetError, OSError, ValueError, TypeError, LookupError):
                 held.enter_context(hold_lock(self.folder / f"{name}.lock", timeout_s=2.0))
                 is_shared = True
-                kept = json.loads(load_bytes(path, 2**16) or b"")
+                kept = json.loads(load_bytes(path, 2**20) or b"")
                 state.update(starts=[float(t) for t in kept["starts"]], not_before=float(kept["not_before"]))
             # What lies further ahead than anybody is made to wait was written under another clock.
             state["starts"] = [t for t in state["starts"] if t <= latest]

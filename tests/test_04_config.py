@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -638,6 +639,38 @@ def test_what_is_shown_holds_no_secret(text: str) -> None:
     assert "cret" not in shown
     assert shown.startswith("It failed: ")
     assert shown.endswith(" (again)")
+
+
+@pytest.mark.parametrize(
+    "text", ["/" * 100_000, "a@" + "/" * 100_000, "x-amz-" * 20_000, "key=" * 30_000, "//@" * 40_000]
+)
+def test_hiding_takes_time_by_length(text: str) -> None:
+    began = time.process_time()
+    doiget.redact(text)
+    assert time.process_time() - began < 1
+
+
+@POSIX
+@pytest.mark.parametrize("trouble", ["pipe", "device", "giant", "folder"])
+def test_settings_are_a_plain_file_of_a_sane_size(place: Place, trouble: str) -> None:
+    """Whatever else stands there is an error and not waited for; a link to a plain file is one's own affair."""
+    place.config("offline = true\n")
+    path = place.folder / "config.toml"
+    kept = path.rename(place.folder / "kept.toml")
+    if trouble == "pipe":
+        os.mkfifo(path)
+    elif trouble == "device":
+        path.symlink_to(os.devnull)
+    elif trouble == "giant":
+        path.touch()
+        os.truncate(path, 2**21)
+    else:
+        path.mkdir()
+    with pytest.raises(doiget.DoigetError, match=r"config\.toml cannot be read"):
+        place.load()
+    path.rmdir() if trouble == "folder" else path.unlink()
+    path.symlink_to(kept)
+    assert place.load().offline
 
 
 def test_a_key_without_consent_is_a_warning_of_doctor(run: Runner) -> None:

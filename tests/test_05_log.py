@@ -104,21 +104,21 @@ def changed_and_rehashed(lines):
     line = json.loads(lines[2])
     line["number"] = 7
     line["hash"] = doiget.line_hash(line["prev"], line)
-    return [*lines[:2], json.dumps(line), *lines[3:]]
+    return [*lines[:2], json.dumps(line, separators=(",", ":")), *lines[3:]]
 
 
 def last_changed_and_rehashed(lines):
     line = json.loads(lines[-1])
     line["number"] = 7
     line["hash"] = doiget.line_hash(line["prev"], line)
-    return [*lines[:-1], json.dumps(line)]
+    return [*lines[:-1], json.dumps(line, separators=(",", ":"))]
 
 
 def inserted(lines):
     before = json.loads(lines[2])
     line = {"event": "x", "seq": before["seq"] + 1, "time": "", "prev": before["hash"]}
     line["hash"] = doiget.line_hash(line["prev"], line)
-    return [*lines[:3], json.dumps(line), *lines[3:]]
+    return [*lines[:3], json.dumps(line, separators=(",", ":")), *lines[3:]]
 
 
 TAMPERINGS = {
@@ -126,6 +126,9 @@ TAMPERINGS = {
     "changed and rehashed": changed_and_rehashed,
     "last changed and rehashed": last_changed_and_rehashed,
     "inserted": inserted,
+    "said twice": lambda lines: [*lines[:2], lines[2].replace('{"', '{"event":"x","', 1), *lines[3:]],
+    "respaced": lambda lines: [*lines[:2], lines[2].replace(",", ", "), *lines[3:]],
+    "other line ends": lambda lines: [*lines[:2], lines[2] + "\r", *lines[3:]],
     "garbage inserted": lambda lines: [*lines[:2], "hello", *lines[2:]],
     "garbage appended": lambda lines: [*lines, "hello"],
     "duplicated": lambda lines: [*lines[:3], lines[2], *lines[3:]],

@@ -725,6 +725,15 @@ def test_a_damaged_state_is_begun_anew(tmp_path: Path, damage: bytes) -> None:
     assert json.loads((tmp_path / "pace" / "quick.json").read_bytes())["starts"]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="POSIX pipes")
+def test_a_pipe_in_the_place_of_the_state_is_not_waited_for(tmp_path: Path) -> None:
+    pacer = doiget.Pacer(tmp_path / "pace")
+    (tmp_path / "pace").mkdir()
+    os.mkfifo(tmp_path / "pace" / "quick.json")
+    assert pacer._reserve(QUICK) - pacer.clock() < 3
+    assert json.loads((tmp_path / "pace" / "quick.json").read_bytes())["starts"]
+
+
 # ---- the direct connection ----
 
 
