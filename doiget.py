@@ -96,7 +96,7 @@ class RecordType(type):
         copied = {field: value for field, value in defaults.items() if isinstance(value, dict | list)}
         body |= {"__slots__": own, "names": (*above.names, *own), "defaults": defaults, "copied": copied}
         if not how.get("frozen", True):
-            body["__setattr__"] = object.__setattr__
+            body |= {"__setattr__": object.__setattr__, "__hash__": None}
         return super().__new__(cls, name, bases, body)
 
 
@@ -1825,9 +1825,9 @@ def load_policy(path: Path) -> tuple[dict[str, Any], str]:
     """Read an administrator's policy; returns its pins and, where it must not be trusted, what is wrong with it."""
     try:
         # SECURITY: a policy that others can write, or put another in the place of, is no policy.
-        for facts in (place.stat() for place in (path.parent, path) if sys.platform != "win32"):
+        for place, facts in [(place, place.stat()) for place in (path, path.parent) if sys.platform != "win32"]:
             if facts.st_mode & 0o022 or facts.st_uid not in {0, os.geteuid()}:
-                return {}, f"{path} can be written by others"
+                return {}, f"{place} can be written by others"
         return {name: _parse_pin(path, name, value) for name, value in load_toml(path).items()}, ""
     except (FileNotFoundError, NotADirectoryError):
         return {}, ""
@@ -3017,7 +3017,8 @@ def is_listed(host: str, path: str = "/", *, redirect: bool = False) -> bool:
     """Say whether the built-in list allows a host: its own name, a subdomain pattern, or storage behind a redirect."""
     if is_among(host, (*RESOLVER_HOSTS, *CONTENT_HOSTS)):
         return True
-    inside = ".." not in urllib.parse.unquote(path)  # SECURITY: a prefix is no promise if it can be climbed
+    # SECURITY: a prefix is no promise if it can be climbed.
+    inside = not re.search(r"(?:^|[/\\;])\.\.(?:[/\\;]|$)", urllib.parse.unquote(path))
     return redirect and inside and any(host == name and path.startswith(prefix) for name, prefix in STORAGE_PREFIXES)
 
 
@@ -6287,7 +6288,8 @@ def _person_words(raw: object) -> str:
 def _stamp_of(found: os.stat_result, now_ns: int) -> int:
     """Return a number that changes with a file; 0 while it is so young that a change might not show."""
     is_young = 0 <= now_ns - found.st_mtime_ns < TICK_NS
-    return 0 if is_young else (found.st_mtime_ns * 0xF4243 + found.st_size * 0x1000003 + found.st_ino) % 2**63
+    times = found.st_mtime_ns * 0xF4243 + found.st_ctime_ns  # who sets the first back moves the second
+    return 0 if is_young else (times + found.st_size * 0x1000003 + found.st_ino) % 2**63
 
 
 def _stamp_at(path: str, now_ns: int) -> int | None:
@@ -10349,11 +10351,8 @@ def make_cursor(row: CatalogueRow, values: Mapping[str, object], spot: Spot) -> 
     """Write a place in a list of a row as a text that only the same call reads."""
     import base64
 
-    return (
-        base64.urlsafe_b64encode(json.dumps([_digest(row, values), *asdict(spot).values()]).encode())
-        .decode()
-        .rstrip("=")
-    )
+    data = json.dumps([_digest(row, values), *asdict(spot).values()]).encode()
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
 def read_cursor(row: CatalogueRow, values: Mapping[str, object], cursor: str) -> Spot:
@@ -11480,7 +11479,9 @@ def capped_metadata(work: Work) -> tuple[Answer, list[str]]:
 #: How what is too large is cut, harder and harder: characters of a text, elements of a list.
 CUTS: Final = ((1000, 100), (1000, 20), (300, 20), (100, 20), (40, 10), (16, 3))
 #: What is of use whole or not at all.
-_UNCUT: Final = table("ref doi url path metadata_path undo pending next_cursor text bibtex biblatex ris csl_json")
+_UNCUT: Final = table("""
+    ref doi url oa_url pdf_url landing_page_url path metadata_path undo pending next_cursor text bibtex biblatex ris csl_json
+""")
 
 
 def cut_value(value: Any, chars: int, items: int) -> Any:
@@ -11489,20 +11490,22 @@ def cut_value(value: Any, chars: int, items: int) -> Any:
         return {name: part if name in _UNCUT else cut_value(part, chars, items) for name, part in value.items()}
     if isinstance(value, list):
         return [cut_value(part, chars, items) for part in value[:items]]
-    return _cut(value, chars) if isinstance(value, str) else value
+    is_word = isinstance(value, str) and len(value) < 70 and " " not in value  # a code, a digest, a date
+    return _cut(value, chars) if isinstance(value, str) and not is_word else value
 
 
 def fitted(answer: Answer) -> Answer:
     """Cut an answer of monstrous texts to what a host takes (spec §3.1, Size); its own lists, which are pages, stay."""
-    whole = answer
-    for cut in CUTS:
-        if len(json.dumps(answer, ensure_ascii=False).encode("utf-8", "replace")) <= LARGEST_ANSWER_BYTES:
-            break
-        lists = {name: [cut_value(row, *cut) for row in part] for name, part in whole.items() if isinstance(part, list)}
-        answer = {**cut_value(whole, *cut), **lists}
-        if "warnings" in answer:
-            answer["warnings"] = [*lists["warnings"], "Long texts and lists are cut here; the record has them whole."]
-    return answer
+    cut = [answer]
+    for size in CUTS:
+        if len(json.dumps(cut[-1], ensure_ascii=False).encode("utf-8", "replace")) <= LARGEST_ANSWER_BYTES:
+            return cut[-1]
+        lists = {
+            name: [cut_value(row, *size) for row in part] for name, part in answer.items() if isinstance(part, list)
+        }
+        told = [*lists.pop("warnings", []), "Long texts and lists are cut here; the record has them whole."]
+        cut.append({**cut_value(answer, *size), **lists, **({"warnings": told} if "warnings" in answer else {})})
+    return cut[1]  # what may not be cut is too large: cut the rest no harder than it has to be
 
 
 def fitting_rows(rows: Sequence[object], max_bytes: int = MAX_ANSWER_BYTES) -> int:
@@ -12183,7 +12186,7 @@ def _export(
     ctx.store.check()
     assigned = ctx.store.citekeys()
     keys, missing = _chosen_keys(ctx, refs, query, assigned)
-    mark = mark_of(list(formats), list(refs), query)
+    mark = mark_of(sorted(set(formats)), sorted({str(asked_ref({"ref": ref})) for ref in refs}), query)
     citekeys, after = unique_citekeys(assigned), _place_of(cursor, mark)
     last: str | None = None
     page = ExportPage(formats, options, ctx.max_answer_bytes / 2)
@@ -13153,9 +13156,9 @@ def render_list(answer: Answer) -> str:
 
 def render_found(answer: Answer) -> str:
     """Render the works of a search, each on two lines: ref and title, then who, when and where; last the next step."""
-    lines = []
+    lines, is_named = [], any(row["confidence"] > LIKELY for row in answer["matches"])
     for row in answer["matches"]:
-        marks = [f"{row['confidence']:.2f}"] if row["confidence"] > LIKELY else []
+        marks = [f"{row['confidence']:.2f}"] if is_named else []
         marks += ["open"] * bool(row["oa_url"]) + ["in store"] * row["in_store"]
         marks += [f"!! {row['retraction'].replace('_', ' ')}"] if row["retraction"] else []
         also = f"also {', '.join(row['also'])}" if row["also"] else ""
@@ -13930,7 +13933,7 @@ def parse_frame(text: str) -> Any:
 def parts_of(line: bytes) -> list[bytes]:
     """Part a batch, which protocol 2025-03-26 has, into its messages; each is answered on its own."""
     with suppress(ValueError, RecursionError):
-        if line.lstrip()[:1] == b"[" and 0 < len(parts := json.loads(line)) <= BATCH_MAX:
+        if line.lstrip(b"\xef\xbb\xbf \t\r")[:1] == b"[" and 0 < len(parts := json.loads(line)) <= BATCH_MAX:
             return [json.dumps(part).encode() for part in parts]
     return [line]
 
