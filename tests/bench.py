@@ -182,8 +182,7 @@ def library_figures(pyz: Path, folder: Path, count: int) -> dict[str, tuple[floa
     store.watcher = index
 
     def search() -> None:
-        for key, _ in index.search(next(queries), 20).page:
-            store.load_key(key)
+        list(store.load_keys([key for key, _ in index.search(next(queries), 20).page]))
 
     def save() -> None:
         work = doiget.Work(title="One more", doi=f"10.5555/more.{time.perf_counter_ns()}", year=2020, date="2020")
