@@ -11479,9 +11479,10 @@ def capped_metadata(work: Work) -> tuple[Answer, list[str]]:
 #: How what is too large is cut, harder and harder: characters of a text, elements of a list.
 CUTS: Final = ((1000, 100), (1000, 20), (300, 20), (100, 20), (40, 10), (16, 3))
 #: What is of use whole or not at all.
-_UNCUT: Final = table("""
-    ref doi url oa_url pdf_url landing_page_url path metadata_path undo pending next_cursor text bibtex biblatex ris csl_json
-""")
+_UNCUT: Final = table(
+    "ref doi url oa_url pdf_url landing_page_url path metadata_path undo pending next_cursor text bibtex biblatex ris "
+    "csl_json"
+)
 
 
 def cut_value(value: Any, chars: int, items: int) -> Any:
@@ -11500,11 +11501,10 @@ def fitted(answer: Answer) -> Answer:
     for size in CUTS:
         if len(json.dumps(cut[-1], ensure_ascii=False).encode("utf-8", "replace")) <= LARGEST_ANSWER_BYTES:
             return cut[-1]
-        lists = {
-            name: [cut_value(row, *size) for row in part] for name, part in answer.items() if isinstance(part, list)
-        }
-        told = [*lists.pop("warnings", []), "Long texts and lists are cut here; the record has them whole."]
-        cut.append({**cut_value(answer, *size), **lists, **({"warnings": told} if "warnings" in answer else {})})
+        pages = {name: part for name, part in answer.items() if isinstance(part, list)}
+        cut.append(cut_value(answer, *size) | {name: [cut_value(row, *size) for row in pages[name]] for name in pages})
+        if "warnings" in pages:
+            cut[-1]["warnings"] += ["Long texts and lists are cut here; the record has them whole."]
     return cut[1]  # what may not be cut is too large: cut the rest no harder than it has to be
 
 
