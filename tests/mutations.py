@@ -102,7 +102,7 @@ MUTATIONS = [
          "return inside and any(", "07_gate::test_the_list_means_what_it_says"),
         ("strangers", "shared storage only in its folder", "return redirect and inside and any(",
          "return redirect and any(", "07_gate::test_shared_storage_is_held_to_its_folder"),
-        ("strangers", "nor climbed out of", 'inside = not re.search(', 'inside = True or re.search(',
+        ("strangers", "nor climbed out of", "inside = not re.search(", "inside = True or re.search(",
          "07_gate::test_shared_storage_is_held_to_its_folder"),
         ("strangers", "nobody looks ahead at a redirect", "await transport.handle_async_request(request)",
          "await httpx.AsyncClient(transport=transport).send(request, stream=True)", "07_gate::test_a_redirect_is_read_by_the_gate_alone"),
