@@ -418,7 +418,7 @@ _ANCHOR: Final = (
     rf"|(?:doi[\s:=]{{0,3}}|{_FREE}(?=10/[a-z]+\d)(?=10/[a-z0-9]{{4,9}}(?![\w/])))10/(?P<short>{_SHORT})(?![\w/])"
     r"|(?P<url>https?://|(?=[a-z])(?<![@.\\_-])(?:[a-z0-9-]{1,40}\.){1,5}[a-z]{2,12}(?::\d{1,5})?/)"
     r"|(?:pmid|pubmed(?:\sid)?)[\s:=#]{0,3}0{0,7}(?P<pmid>[1-9]\d{0,7})(?![0-9a-z])"
-    r"|(?:pmcid[\s:=]{0,3}(?:pmc)?|pmc\s?:\s?|pmc(?:\s(?=\d{5}))?)0{0,7}(?P<pmcid>[1-9]\d{0,8})(?![0-9a-z]))"
+    r"|(?:pmcid[\s:=]{0,3}(?:pmc)?|pmc\s?:\s?|pmc(?:\s(?=\d{5,9}\W{0,5}(?:$|pmcid)))?)0{0,7}(?P<pmcid>[1-9]\d{0,8})(?![0-9a-z]))"
 )
 _OPENERS: Final = "([{<\xab\u2018\u201c\u2039\uff08\uff3b\u3008\u300a\u300c\u300e\u3010"
 _CLOSERS: Final = ")]}>\xbb\u2019\u201d\u203a\uff09\uff3d\u3009\u300b\u300d\u300f\u3011"
@@ -513,6 +513,7 @@ _URL_TAIL: Final = (
     r"citations|citedby|figures|metrics|download|_pdf|_article)|/suppl_file/\S*|/){0,4}(?!\S)"
 )
 _RESOLVER: Final = r"^(?:www\.|dx[.-])?(?:short)?doi[.-]org(?:\.[^/]*)?/|^hdl\.handle\.net/"
+_PEERJ: Final = ("cs", "achem", "ichem", "matsci", "ochem", "pchem")
 # What addresses hold: kind, owner of the address, name (one group; parameters stand below the path, one a line) and
 # what to put before the name. The first that fits counts.
 _ADDRESSES: Final = (
@@ -528,9 +529,9 @@ _ADDRESSES: Final = (
     ("doi", r"^(?:www\.)?nature\.com/", r"/articles/([a-z0-9.-]+?)(?:\.pdf)?(?![a-z0-9.-])", "10.1038/"),
     ("doi", r"^zenodo\.org/", r"/records?/(\d+)", "10.5281/zenodo."),
     ("doi", r"^elifesciences\.org/", r"/(?:articles|reviewed-preprints)/(\d{5,6})(?!\d)", "10.7554/elife."),
-    ("doi", r"^peerj\.com/", r"/articles/((?:cs-|[a-z]?chem-)?\d+)\b", "10.7717/peerj."),
-    ("doi", r"ssrn\.com/", r"\babstract(?:_id)?=(\d+)", "10.2139/ssrn."),
-    ("doi", r"researchsquare\.com/", r"/article/(rs-\d+/v\d+)\b", "10.21203/rs.3."),
+    ("doi", r"^peerj\.com/", r"/articles/(\d+)\b", "10.7717/peerj."),
+    *(("doi", r"^peerj\.com/", rf"/articles/{name}-(\d+)\b", f"10.7717/peerj-{name}.") for name in _PEERJ),
+    ("doi", r"^(?:[^/]*\.)?ssrn\.com/", r"\babstract(?:_id)?=(\d+)", "10.2139/ssrn."),
     ("pmid", r"europepmc\.org/", r"/med/0*([1-9]\d{0,7})(?![0-9a-z.])", ""),
     ("pmid", "", r"\b(?:pubmed(?:\.ncbi[^/\s]*)?[:=/](?:\nterm=)?|pmid[:=])0*([1-9]\d{0,7})(?![0-9a-z.])", ""),
     ("pmcid", "", r"\b(?:pmc(?:/articles/)?|pmcid[:=]|article/pmc/)0*([1-9]\d{0,8})(?![0-9a-z])", ""),
@@ -1090,20 +1091,24 @@ def tex_to_text(value: str, *, prose: bool = True) -> str:
     return unicodedata.normalize("NFC", text.translate({0: "\\", 1: "{", 2: "}"}))
 
 
-#: The control words that are no part of a formula: letters, signs, accents and fonts.
+#: The commands that are no part of a formula: letters, signs, fonts, and accents where they have a letter.
 _TEX_WORDS: Final = "|".join([
-    *(word for word, sign in _TEX_SIGNS.items() if sign not in "\0\1\2/"), *filter(str.isalpha, _ACCENT_MARKS),
+    *(word for word, sign in _TEX_SIGNS.items() if sign not in "\0\1\2/"),
     *table("emph text textit textbf textrm textsc texttt it em bf rm sc tt cal i"),
 ])  # fmt: skip
+_TEX_READ: Final = (
+    rf"(?:{_TEX_WORDS})(?![A-Za-z])|(?:[vcHkudbrt](?![A-Za-z])|['\"`^~=.])\s{{0,3}}(?:\{{|[^\W\d_]|\\[ij](?![a-z]))"
+    r"|[-/\"'&%$#_{}~^,;:!@\s]"
+)
 
 
 def plain_tex(text: str) -> str:
     """Read the letters, signs and fonts that sources leave in TeX; a formula stays, and a word with other commands."""
     if "\\" not in text:
         return text
-    kept = rf"((?<!\\)\$+(?:[^$\\]|\\.)+\$+|[^\s\\]{{0,40}}\\(?!(?:{_TEX_WORDS})(?![A-Za-z]))[A-Za-z]+\S{{0,40}}"
-    kept += r"|\\[\[(].{1,1000}?\\[\])])"
-    parts = re.split(kept, text, flags=re.DOTALL)
+    kept = r"(\\[\[(](?:(?!\\[\[(]).){1,1000}?\\[\])]|(?<!\\)\${1,2}(?:[^$\\]|\\.)+\${1,2}"
+    kept += rf"|(?<![^\s$])[^\s$]*?(?:\\(?!{_TEX_READ})|(?<!\\)[_^]\{{)[^\s$]*)"
+    parts = re.split(kept, text[:MAX_RAW], flags=re.DOTALL)
     return "".join(part if place % 2 or "\\" not in part else tex_to_text(part) for place, part in enumerate(parts))
 
 
@@ -1149,11 +1154,12 @@ _BODY: Final = (
     r"organi[sz]ation|partnership|program(?:me)?|project|research|school|service|society|survey|team|trust|union|"
     r"universi\w+|working|world|and|et|for|für|of|the|und)\b"
 )
-#: What registrars write into a name that is none: titles before it, degrees, life dates and addresses behind it.
+#: What registrars write into a name that is none: titles before it, degrees, dates, addresses and marks behind it.
 _NO_PART_OF_A_NAME: Final = (
     r"^(?:(?:Dr|Prof|Mr|Mrs|Ms|Dra|Assoc|Asst)\.\s*|(?:Dr|Prof|Professor)\s+)+(?=\S)"
     r"|,\s*(?:Ph\.?\s?D|M\.?D|M\.?Sc|B\.?Sc|M\.?P\.?H|R\.?N|M\.?A|B\.?A|Dr\.?P\.?H)\.?$|\s+Ph\.?\s?D\.?$"
     r"|,?\s*\([^()]*\d{3}[^()]*\)$|,?\s*(?:(?:b|d|ca)\.)?\s*\d{4}\??\s*[-\u2013]\s*(?:\d{4})?\.?$"
+    r"|(?<=[^\W\d_]|\.)[\s,]*[*†‡§¶¹²³⁴⁵⁶⁷⁸⁹]+$"
 )
 #: The words of records, CSL, Crossref and Europe PMC for the parts of a name, as `make_author` takes them.
 _NAME_PARTS: Final = (
@@ -1169,7 +1175,7 @@ _plain_author: Final = remember(lambda text: Author(*text.split("|")) if re.full
 
 
 def _clean_name(value: object) -> str:
-    return (clean_line(value, 300) or "").strip(" ,;*†‡§¶¹²³⁴⁵⁶⁷⁸⁹")  # footnote marks too
+    return (clean_line(value, 300) or "").strip(" ,;")
 
 
 def make_author(
@@ -1189,7 +1195,8 @@ def make_author(
         given = ", ".join(part for part in rest if part != suffix)
     bare, family_suffix = _part_suffix(family)
     given, given_suffix = _part_suffix(given)
-    if re.fullmatch(r"(?i)(?:and|for|on behalf of)(?: the)?|the", given):  # before the name of a body
+    is_the = given.lower() == "the" and re.search(_BODY, family)  # Thế is a name
+    if is_the or re.fullmatch(r"(?i)(?:and|for|on behalf of)(?: the)?", given):  # before the name of a body
         return Author(literal=family)
     return Author(bare or family, given, particle, suffix or (family_suffix if bare else "") or given_suffix)
 
@@ -2983,14 +2990,21 @@ STORAGE_PREFIXES: Final[tuple[tuple[str, str], ...]] = (
 #: Hosts that exist only to keep programs out. Being sent there is an answer.
 WALL_HOSTS: Final = ("perfdrive.com", "datadome.co", "distilnetworks.com", "kasada.io", "imperva.com", "incapsula.com")
 WALL_MARKS: Final = (
-    b"just a moment", b"cf-chl", b"client challenge", b"/_fs-ch-", b"cloudpmc-viewer-pow",
-    b"captcha", b"making sure you&#39;re not a bot", b"making sure you're not a bot",
-    b"x-amzn-waf-action", b"/cookieabsent", b"cookieset=1",
-    b"preparing to download", b"attention required! | cloudflare", b"checking your browser", b"you are human",
-    b"human verification", b"security checkpoint", b"one moment, please", b"pardon our interruption", b"ddos-guard",
-    b"awswaf.com", b"incapsula", b"sucuri website firewall", b"wordfence", b"errors.edgesuite.net", b"unusual traffic",
-    b"the requested url was rejected", b"access to this page has been denied", b".within.website", b"are you a robot",
+    b"cf-chl", b"/_fs-ch-", b"cloudpmc-viewer-pow", b"captcha", b"making sure you&#39;re not a bot",
+    b"making sure you're not a bot", b"x-amzn-waf-action", b"/cookieabsent", b"cookieset=1", b"verify you are human",
+    b"verifying you are human", b"awswaf.com", b"incapsula incident id",
+    b"generated by wordfence", b"errors.edgesuite.net", b"unusual traffic from your",
+    b"the requested url was rejected", b".within.website",
 )  # fmt: skip
+#: What the titles and headings of such pages say, or are: an article's title may hold the words of the last line.
+WALL_TITLES: Final = (
+    rb"<(?:title|h1)\b[^>]{0,200}>\s*(?:[^<]{0,99}(?:client challenge|preparing to download|ddos-guard"
+    rb"|attention required! \| cloudflare|checking your browser|one moment, please|pardon our interruption"
+    rb"|vercel security checkpoint|sucuri website firewall|access to this page has been denied))"
+    rb"|<iframe\b[^>]{0,200}/_incapsula_resource"
+    rb"|<(?:title|h1)\b[^>]{0,200}>\s*(?:just a moment|human verification|(?:[\w ]{1,40} - )?are you a robot\?)"
+    rb"[\s.\xe2\x80\xa6]*<"
+)
 SHARED_SUFFIXES: Final = table("""
     amazonaws.com cloudfront.net googleapis.com appspot.com windows.net azureedge.net github.io azurewebsites.net
     gitlab.io netlify.app pages.dev r2.dev herokuapp.com vercel.app web.app wordpress.com
@@ -3757,9 +3771,10 @@ async def _read_head(chunks: AsyncIterator[bytes], size: int) -> bytes:
 
 
 def is_wall(page: bytes) -> bool:
-    """Say whether a page is one that hosts show to keep programs out."""
+    """Say whether a page is one that hosts show to keep programs out; one that describes an article is none."""
     start = page[:65536].lower()
-    return any(mark in start for mark in WALL_MARKS)
+    is_article = b"citation_pdf_url" in start or b"citation_title" in start
+    return not is_article and (any(mark in start for mark in WALL_MARKS) or bool(re.search(WALL_TITLES, start)))
 
 
 def _no_pdf(page: bytes, host: str, url: str) -> DoigetError:
@@ -3881,12 +3896,20 @@ _NOTICES: Final = table("""
     retracted removed withdrawn
     partial-retraction=partially_retracted expression-of-concern=expression_of_concern
 """)
-#: What publishers put before or after the title of a work that is no longer to be trusted.
+#: What publishers put before or after the title of a work that is no longer to be trusted. Many titles begin with
+#: "Removal", or end with a bracket about other works that were retracted.
 _MARKED_TITLE: Final = (
-    r"(?i)^\W*(?:temporar(?:y|ily)\s+)?(?:(?:this\s+)?(?:article|paper|chapter)\s+(?:has\s+been\s+|is\s+)?)?"
-    r"(retracted|withdrawn|removed|removal)(?:\s+(?:article|paper|chapter|publication))?"
-    r"(?:\s*[:\])\u2014]+|\s+[\u2013-]+(?=\s))\s*"
-    r"|\s*[\[(](retracted|withdrawn)\b[^\[\]()]{0,80}[\])]\W*$"
+    r"^\W*(?i:temporar(?:y|ily)\s|(?:this\s+)?(?:article|paper|chapter)\s+(?:has\s+been\s+|is\s+)?)?"
+    r"((?i:retracted|withdrawn)|REMOVED|REMOVAL|(?i:(?<=temporary\s)removal|(?<=temporarily\s)removed))"
+    r"(?i:\s+(?:article|paper|chapter|publication))?"
+    r"(?:\s*[:\])]+|(?:(?<=[A-Z]{2})|(?i:(?<=article)))(?:\s*\u2014+|\s+[\u2013-]+(?=\s)))\s*"
+    r"|\s*[\[(]((?i:retracted|withdrawn))(?i:\s+(?:(?:article|paper|by|due to)\b|in:)[^\[\]()]{0,80})?[\])]\W*$"
+)
+#: How the title of a work about another work begins.
+_ABOUT_ANOTHER: Final = (
+    r"(?i)\W*(?:(?:author|publisher)?\s*correction|erratum|corrigend|addendum|retraction|expression of concern"
+    r"|editorial note|repl(?:y|ies) to|(?:author )?response (?:to|for)|comments? (?:on|to)|reviews? (?:for|of)"
+    r"|decision letter|supplement(?:al|ary)?\b)"
 )
 #: Relations by the words of DataCite and MEDLINE that Crossref has others for.
 _RELATION_WORDS: Final = table("""
@@ -3933,7 +3956,8 @@ def lacks(work: Work, registry: str) -> list[str]:
 def _parsed(registry: str, values: dict[str, Any]) -> Parsed:
     """Make a work of what a registry says; an arXiv copy is its preprint, or the work itself if it has no DOI."""
     title = plain_tex(clean_title(values.get("title")) or "") or None
-    if (marked := re.search(_MARKED_TITLE, title or "")) and not values.get("updates"):
+    marked = None if re.match(_ABOUT_ANOTHER, title or "") else re.search(_MARKED_TITLE, title or "")
+    if marked and not values.get("updates"):
         mark = _notice((marked[1] or marked[2]).lower(), None, "title", None)
         values["retraction"] = [*as_list(values.get("retraction")), mark]
     for name in ("subtitle", "original_title"):  # of these the first that is another title
@@ -4167,14 +4191,26 @@ def _datacite_date(about: Mapping[str, Any], doi: str) -> str | None:
 # ---- arXiv ----
 
 _ARXIV: Final = ("title", "published", "summary", "doi", "license", "comment", "journal_ref", "updated", "id")
-_WITHDRAWN: Final = (
-    r"^\W*(?:v\d+\W+)?(?:temporarily\s+)?withdrawn\b|^\W*(?:withdrawal|retract(?:ion|ed)|removed)\s*(?:[:.\u2014-]|$)"
-    r"|\b(?:withdrawn|retracted|^removed)\s+(?:by|due|because|from\s+arxiv|as\b|for\b|pending)|\bremoved\s+by\s+arxiv"
+_OF_PAPERS: Final = r"(?:paper|article|manuscript|submission|preprint|version|work|note|letter|draft)\s+"
+_BECAME: Final = r"(?:(?:has|have|had|is|was|are|were|now|been|being|temporarily)\s+)+"
+_NOT_HERE: Final = r"\b(?!\s+from\s+(?!(?:the\s+)?arxiv))"  # from a journal: it may stand here all the same
+_BY_AUTHORS: Final = (
+    rf"\bauthors?\s+(?:{_BECAME})?(?:withdr[ae]wn?|retract(?:ed)?)(?=\s+this\b|\W*$)"
     r"|\bwithdr[ae]wn?\s+this\b|\bretract(?:ed)?\s+this\s+(?:paper|work)\b"
-    r"|\bauthors?\s+(?:(?:has|have|had|now)\s+)*(?:withdr[ae]wn?|retract(?:ed)?)\b"
-    r"|\b(?:paper|article|manuscript|submission|preprint|version|work|note|letter|draft)\s+"
-    r"(?:(?:has|have|had|is|was|are|were|now|been|being|temporarily)\s+)*(?:withdrawn|retracted)\b"
-    r"(?!\s+from\s+(?:the\s+)?(?!arxiv))"
+)
+#: What comments and abstracts say of a paper that was withdrawn. Abstracts tell of the fate of other papers, too.
+_WITHDRAWN: Final = (
+    rf"(?i)^\W*(?:v\d+\W+)?(?:temporarily\s+)?withdrawn{_NOT_HERE}|^\W*withdrawal\s*(?:[:.\u2014-]|$)"
+    r"|^\W*(?:v\d+\W+)?(?:retraction|retracted|removed)\W*$"
+    r"|\bwithdrawn\s+(?:by|due|because|from\s+(?:the\s+)?arxiv|as\b|for\b|pending)"
+    rf"|(?:^\W*(?:v\d+\W+)?|\b{_OF_PAPERS}(?:{_BECAME})?)(?:retracted|removed)\s+(?:by|due\s+to|because(?:\s+of)?)\s+"
+    r"(?:(?:the|an?|my|our|some|serious|critical|major)\s+)*(?:authors?|arxiv(?!\s+size)|errors?)\b"
+    rf"|\b{_OF_PAPERS}(?:{_BECAME}(?:withdrawn|retracted){_NOT_HERE}|withdrawn\s*(?:[.,;:]|$))|{_BY_AUTHORS}"
+)
+_WITHDRAWN_ABSTRACT: Final = (
+    r"(?i)\W*withdrawn(?:\W*$|\s*[.:;]|\s+(?:by\s+the\s+authors?|due\s+to|because)\b)"
+    rf"|(?:this|the)\s+(?:\S+\s+)?{_OF_PAPERS}{_BECAME}withdrawn{_NOT_HERE}"
+    rf"|this\s+{_OF_PAPERS}{_BECAME}retracted{_NOT_HERE}|(?:(?:this|the)\s.{{0,40}}|(?:i|we)\s)(?:{_BY_AUTHORS})"
 )
 
 
@@ -4209,8 +4245,7 @@ def _parse_arxiv_entry(entry: Element) -> Work | None:
     page, doi = f"https://arxiv.org/abs/{name}", clean_doi(values["doi"].partition(" ")[0])
     if not all(line[:1].isspace() for line in summary.split("\n")[1:]):  # a whole feed may be indented
         summary = re.sub(r"\n[ \t]+(?=\S)", "\n\n", summary)
-    early = rf"(?i)(?:this|the)\s.{{0,40}}(?:{_WITHDRAWN})|\W*withdrawn\W*$"
-    if re.search(rf"(?i){_WITHDRAWN}", values["comment"]) or re.match(early, " ".join(summary.split())[:160]):
+    if re.search(_WITHDRAWN, values["comment"]) or re.match(_WITHDRAWN_ABSTRACT, " ".join(summary.split())[:160]):
         values["retraction"] = {"status": "withdrawn", "source": "arxiv", "date": values["updated"]}
     else:
         pdf_url = f"https://export.arxiv.org/pdf/{name}"
@@ -7618,8 +7653,9 @@ def _ris_work(raw: Mapping[str, list[str]]) -> Work:
     date = max((date for date in dates if date[:4] == dates[0][:4]), key=len, default=None)
     pages = first if not last or "-" in first or first == last else f"{first}-{last}"
     kind = _ENTRY_TYPES.get((raw.get("TY") or [""])[0].lower())
-    values["authors"] = [  # in A1, AU or both; `Smith JA` is what PubMed writes
-        medline_author(name) if re.fullmatch(r"[^,]*[^\W\d_A-Z]\s[A-Z]{1,3}", name) else name
+    read = medline_author if "PMID" in raw else lambda name: make_author(literal=name)
+    values["authors"] = [  # in A1, AU or both; `Smith JA` is what PubMed writes, elsewhere it may be `Mayo Clinic MN`
+        read(name) if re.fullmatch(r"[^,]*[^\W\d_A-Z]\s(?!II)[A-Z]{1,3}", name) else name
         for name in dict.fromkeys(values["authors"])
     ]
     return work_from_dict(values | {"type": kind, "title": clean_title(values["title"]), "date": date, "pages": pages})
@@ -8253,12 +8289,6 @@ _SPELLINGS: Final = (
 _EXACT, _SAME, _CLOSE = 0.95, 0.85, 0.6
 MAX_TITLE_WORDS: Final = 60  # compared; the cost grows with the cube where words repeat
 _PART_END: Final = r"\s*[:?!.;\u2014(\[]\s+|\s+[-\u2013\u2014(\[]\s*"
-#: How the title of a work about another work begins.
-_ABOUT_ANOTHER: Final = (
-    r"(?i)\W*(?:(?:author|publisher)?\s*correction|erratum|corrigend|addendum|retraction|expression of concern"
-    r"|editorial note|repl(?:y|ies) to|(?:author )?response (?:to|for)|comments? (?:on|to)|reviews? (?:for|of)"
-    r"|decision letter|supplement)"
-)
 #: A bracket that is no part of a title.
 _ADDED: Final = r"(?i)\s*[(\[](?:[\W\d]*|in (?:english|german|french|chinese)|preprint)[)\]]\W*$"
 

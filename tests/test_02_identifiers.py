@@ -155,9 +155,10 @@ def test_prose_around_a_doi(doi: str, around: str) -> None:
         ("https://www.nature.com/articles/nature.2017.21929#Sec1", "10.1038/nature.2017.21929"),
         ("https://zenodo.org/records/1207631/files/x.pdf?download=1", "10.5281/zenodo.1207631"),
         ("https://elifesciences.org/reviewed-preprints/89106v2", "10.7554/elife.89106"),
-        ("https://peerj.com/articles/cs-103.pdf", "10.7717/peerj.cs-103"),
+        ("https://peerj.com/articles/cs-103.pdf", "10.7717/peerj-cs.103"),
+        ("https://peerj.com/articles/pchem-7/", "10.7717/peerj-pchem.7"),
+        ("https://peerj.com/articles/453", "10.7717/peerj.453"),
         ("https://papers.ssrn.com/sol3/papers.cfm?abstract_id=2250500", "10.2139/ssrn.2250500"),
-        ("https://www.researchsquare.com/article/rs-123456/v1.pdf", "10.21203/rs.3.rs-123456/v1"),
         ("www.science.org/doi/10.1126/science.280.5362.421", "10.1126/science.280.5362.421"),
         ("https://web.archive.org/web/2020/https://doi.org/10.1000/abc", "10.1000/abc"),
         ("https://user:pw@pub.example:8443/doi/10.1000/abc.full.pdf", "10.1000/abc"),
@@ -405,6 +406,7 @@ def test_find_refs_in_a_plain_list(marker: str, newline: str) -> None:
 
 def test_find_refs_reads_no_bare_numbers_in_prose() -> None:
     assert find_refs("30571677\nis a number, 12345 too\n") == []
+    assert find_refs("12 of PMC 12345 cases; https://notssrn.com/?abstract_id=2250500\n") == []
 
 
 # ---- keys ----

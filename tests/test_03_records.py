@@ -171,6 +171,10 @@ def test_tex_is_left_as_it_is_and_a_formula_is_not_doubled():
         (r"O(n\log n) for K\"ahler", r"O(n\log n) for Kähler"),
         (r"\[\tilde x\] and \'a", r"\[\tilde x\] and á"),
         (r"Back\slash", r"Back\slash"),
+        (r"Nguy\~{\^e}n Ph\^{o} f_{NL}", r"Nguyễn Phô f_{NL}"),
+        (r"K\"ahler e^+e^-\to\mu^+\mu^- here", r"Kähler e^+e^-\to\mu^+\mu^- here"),
+        (r"Caf\u00e9 D\u2019Arcy regex \d+ x_{ij\%}", r"Caf\u00e9 D\u2019Arcy regex \d+ x_{ij\%}"),
+        (r"D:\c \\server\share N'-[3-(\beta-x)]", r"D:\c \\server\share N'-[3-(\beta-x)]"),
         ("``no TeX'' -- here", "``no TeX'' -- here"),
     ],
 )
@@ -180,7 +184,16 @@ def test_tex_outside_of_formulas_is_read(tex, plain):
 
 
 @pytest.mark.parametrize(
-    "raw", ["\\" * 100_000, "\\'e " * 40_000, "$\\" * 80_000, "a" * 150_000 + "\\x", "\\foo" * 40_000]
+    "raw",
+    [
+        "\\" * 100_000,
+        "\\'e " * 40_000,
+        "$\\" * 80_000,
+        "a" * 150_000 + "\\x",
+        "\\foo" * 40_000,
+        "$" * 20_000 + "\\'e",
+        "\\(" * 90_000,
+    ],
 )
 def test_hostile_tex_costs_little(raw):
     began = time.monotonic()
@@ -307,6 +320,10 @@ def test_tolerant_helpers():
         ({"family": "O&#8217;Neill ,", "given": " Ann;"}, Author("O’Neill", "Ann")),
         ({"family": "Chen*", "given": "X.¹"}, Author("Chen", "X.")),
         ({"family": "ABC Investigators", "given": "on behalf of the"}, Author(literal="ABC Investigators")),
+        ({"family": "Nguyen", "given": "The"}, Author("Nguyen", "The")),
+        ({"family": "ATLAS Collaboration", "given": "The"}, Author(literal="ATLAS Collaboration")),
+        ({"family": "Müller¹,²", "given": "Eva"}, Author("Müller", "Eva")),
+        ({"literal": "Group 4²"}, Author(literal="Group 4²")),
         ({"family": "et al."}, None),
         ({"family": "and others"}, None),
         ({"family": "&NA;"}, None),
@@ -338,6 +355,8 @@ def test_make_author(parts, author):
         ("Smith, John (1890-1950)", Author("Smith", "John")),
         ("Smith, John, 1890-1950", Author("Smith", "John")),
         ("Netea, Mihai (15649)", Author("Netea", "Mihai")),
+        ("Xin Chen*", Author("Chen", "Xin")),
+        ("CO²", Author(literal="CO²")),
         ("H1 Collaboration", Author(literal="H1 Collaboration")),
         ("International Genetics Consortium (IGAS)", Author(literal="International Genetics Consortium (IGAS)")),
         ("Earth Center, Example Agency", Author(literal="Earth Center, Example Agency")),

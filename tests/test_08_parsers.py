@@ -690,6 +690,15 @@ def test_arxiv_forms_of_the_feed():
         ("This article was retracted by the authors", True),
         ("Retracted due to an error in the proof", True),
         ("article removed by arXiv administrators", True),
+        ("Paper withdrawn", True),
+        ("This version was withdrawn from the arXiv", True),
+        ("Withdrawn from the journal", False),
+        ("Removed: a typo in eq. 3", False),
+        ("Removed by request: Figure 4", False),
+        ("v2: authors retracted Lemma 2", False),
+        ("work retracted in v1 is now Section 4", False),
+        ("Some figures removed by arXiv size limits", False),
+        ("Retraction: deformation to a point, 10 pages", False),
         ("The paper was withdrawn from the journal, now published elsewhere", False),
         ("This replaces the withdrawn paper arXiv:2301.00001", False),
         ("Noise removed by filtering; a retracted cone", False),
@@ -728,6 +737,24 @@ def test_arxiv_titles_names_and_abstracts_are_read_as_tex():
         ("TEMPORARY REMOVAL: On things", "removed"),
         ("Retraction: On things", None),
         ("Retracted flaps", None),
+        ("Retracted: On things", "retracted"),
+        ("REMOVED: On things", "removed"),
+        ("On things (Retracted)", "retracted"),
+        ("On things [Retracted article]", "retracted"),
+        ("RETRACTED ARTICLE: On things", "retracted"),
+        ("Temporary removal: On things", "removed"),
+        ("Supplementation of things (Retracted)", "retracted"),
+        ("Harmony in Tungusic (retracted tongue root)", None),
+        ("Hepatotoxicity of bromfenac (withdrawn from the market)", None),
+        ("Citations of papers (retracted and non-retracted)", None),
+        ("Editorial practice in biomedicine (retracted papers)", None),
+        ("Removal: A History of Indian Removal", None),
+        ("Removal \u2013 an overview", None),
+        ("Removed: how species vanish", None),
+        ("Comment on 'A study of X' (Retracted)", None),
+        ("Response to: Foo [retracted]", None),
+        ("Correction to: Foo (retracted)", None),
+        ("Retraction: Foo (Retracted)", None),
         ("Noise (removed)", None),
     ],
 )
@@ -746,8 +773,24 @@ def test_arxiv_withdrawn_by_its_abstract():
     assert doiget.parse_arxiv_feed(body)[0].retraction is not None
     body = feed("<id>http://arxiv.org/abs/2104.12255v2</id><summary>Withdrawn.</summary>")
     assert doiget.parse_arxiv_feed(body)[0].retraction is not None
-    body = feed("<id>http://arxiv.org/abs/2104.12255v2</id><summary>We study how an article was withdrawn.</summary>")
-    assert doiget.parse_arxiv_feed(body)[0].retraction is None
+    honest = (
+        "We study how an article was withdrawn.",
+        "The impact of papers retracted because of misconduct is studied.",
+        "The number of articles retracted due to fraud has grown.",
+        "This study examines articles retracted by their authors.",
+        "The probe is retracted by a motor in nanosteps.",
+        "The water withdrawn by farms is measured.",
+    )
+    for summary in honest:
+        body = feed(f"<id>http://arxiv.org/abs/2104.12255v2</id><summary>{summary}</summary>")
+        assert doiget.parse_arxiv_feed(body)[0].retraction is None, summary
+    for summary in (
+        "This work has been retracted.",
+        "The authors have withdrawn this paper.",
+        "Withdrawn by the author",
+    ):
+        body = feed(f"<id>http://arxiv.org/abs/2104.12255v2</id><summary>{summary}</summary>")
+        assert doiget.parse_arxiv_feed(body)[0].retraction is not None, summary
 
 
 @pytest.mark.parametrize(

@@ -115,12 +115,18 @@ def test_names_as_people_write_them() -> None:
         (doiget.Author("Smith", "J."),),
         (doiget.Author("Poe", "R.", "", "Jr."),),
     ]
-    ris = parse("TY  - JOUR\nA1  - Berg, Anna\nAU  - Smith JA\nAU  - Berg, Anna\nAU  - John Roe\nER  - \n").references
+    ris = parse(
+        "TY  - JOUR\nA1  - Berg, Anna\nAU  - Mayo Clinic MN\nAU  - Berg, Anna\nAU  - John Roe\n"
+        "AU  - Cancer Research UK\nAU  - Team USA\nER  - \n"
+    ).references
     assert ris[0].work.authors == (
         doiget.Author("Berg", "Anna"),
-        doiget.Author("Smith", "JA"),
+        doiget.Author(literal="Mayo Clinic MN"),
         doiget.Author("Roe", "John"),
+        doiget.Author(literal="Cancer Research UK"),
+        doiget.Author(literal="Team USA"),
     )
+    assert parse("PMID- 2\nTI  - B\nFAU - Smith JA\n").references[0].work.authors == (doiget.Author("Smith", "JA"),)
 
 
 def test_an_author_called_others() -> None:

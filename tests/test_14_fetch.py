@@ -132,13 +132,28 @@ def test_html_instead_of_the_pdf(run: Runner, world: World, net: FakeInternet) -
         "<iframe src='/_Incapsula_Resource?x'>", "Access Denied https://errors.edgesuite.net/18.2",
         "Verify you are human",
         "The requested URL was rejected. Please consult with your administrator.", "<title>Vercel Security Checkpoint",
-        "<title>Sucuri WebSite Firewall - Access Denied", "Pardon Our Interruption",
+        "<title>Sucuri WebSite Firewall - Access Denied", "<h1>Pardon Our Interruption</h1>",
+        "<title>Bloomberg - Are you a robot?</title>", "<title>Just a moment...</title>",
         "unusual traffic from your network",
     ],
 )  # fmt: skip
 def test_walls_of_other_makers(page: str) -> None:
     assert doiget.is_wall(f"<html>{page}</html>".encode())
-    assert not doiget.is_wall(b"<html><title>Article</title>Abstract. Buy article</html>")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<title>Article</title>Abstract. Buy article", "<title>Detecting unusual traffic in networks</title>",
+        "<title>Human verification of machine learning claims</title>",
+        "<h1>Are you a robot? Anthropomorphism in HRI</h1>", "<title>Airport security checkpoint queueing</title>",
+        "<title>Post</title><link href='/wp-content/plugins/wordfence/x.css'>",
+        "<title>Post</title><script src='/_Incapsula_Resource?SWJIYLWA=1'>",
+        "<meta name='citation_pdf_url' content='x'><script src='https://x.awswaf.com/challenge.js'>",
+    ],
+)  # fmt: skip
+def test_pages_that_are_no_walls(page: str) -> None:
+    assert not doiget.is_wall(f"<html>{page}</html>".encode())
 
 
 @pytest.mark.parametrize("status", [200, 403])
