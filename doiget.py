@@ -240,7 +240,7 @@ REASONS: Final[Mapping[str, Reason]] = {
             "unauthorized": ("the source rejected the key it was given",
                 "Check the DOIGET_KEY_... variable of the source, or remove it."),
             "offline": ("doiget runs offline and the answer is not stored here",
-                "Run without --offline (and without DOIGET_OFFLINE) where there is a network."),
+                "Run without --offline, DOIGET_OFFLINE and `offline` in config.toml where there is a network."),
             "policy_file": ("the administrator's policy forbids this, or cannot be read",
                 "Ask the administrator of this machine; `doiget doctor` names the file."),
         },
@@ -425,7 +425,7 @@ _CLOSERS: Final = ")]}>\xbb\u2019\u201d\u203a\uff09\uff3d\u3009\u300b\u300d\u300
 _OPENER: Final = dict(zip(_CLOSERS, _OPENERS, strict=True))
 _PROSE_TAIL: Final = ".,;:'\"!?`\u2018\u2019\u201c\u201d\u201e\u2026\uff1a\uff1b\uff01\uff1f"
 # Where a DOI surely ends: white space, East Asian prose marks, an HTML tag, or a separator before the next identifier.
-_STOP: Final = r"[\s\u3001\u3002\uff0c]|<(?:/[a-z]|br\b)|[,;|](?:10\.\d{4}|doi:|https?:|arxiv:|pmc?id:|pmc\d)"
+_STOP: Final = r"[\s\u3001\u3002\uff0c]|<(?:/[a-z]|br\b)|[,;|](?:\"|10\.\d{4}|doi:|https?:|arxiv:|pmc?id:|pmc\d)"
 # What else ends it, by the character right before it: a quote, table cell, parameter or HTML element.
 _ENDED_BY: Final = {'"': {'"'}, "'": {"'"}, "`": {"`"}, "|": {"|"}, ",": {","}, "=": {"&", "|"}, ">": {"</"}}
 _MARK: Final = rf"({_STOP})|</|[\"'`|,&{re.escape(_OPENERS + _CLOSERS)}]"
@@ -5718,7 +5718,8 @@ class Store:
         Returns `ref`, `citekey`, `title`, `had_pdf`, `trash_path`, `purged_after` and `undo` (a command). Raises
         NOT_FOUND (no_pdf_in_store) where there is none, STORE_ERROR.
         """
-        key, missing = safekey(ref), DoigetError("no_pdf_in_store", f"The store holds no entry for {ref}.")
+        key, hint = safekey(ref), "`doiget recent` and `doiget search` list what it holds."
+        missing = DoigetError("no_pdf_in_store", f"The store holds no entry for {ref}.", hint=hint)
         if not os.path.lexists(self.record_path(key)):  # before anything is made
             raise missing
         with self._writing(key):
@@ -5766,7 +5767,8 @@ class Store:
         for stamp, _, folder, table in self._removed(key):
             if table:
                 return stamp, folder, table
-        raise DoigetError("no_pdf_in_store", f"The trash holds nothing of {ref}.")
+        what = f"The trash holds nothing of {ref}."
+        raise DoigetError("no_pdf_in_store", what, hint="`doiget trash` lists what it holds.")
 
     def trash(self) -> list[dict[str, Any]]:
         """List what is in the trash, newest first.
@@ -13147,8 +13149,9 @@ def render_batch(answer: Answer) -> str:
 
 def render_verdict(row: Answer) -> str:
     """Render one reference of a checked list as a line: verdict, which one, and why."""
-    rows = [f"{e['field']}: given {e['given'] or '-'}, found {e['found'] or '-'}" for e in row["evidence"]]
-    why = "; ".join(rows) if row["verdict"] != "verified" else ""
+    told = [e for e in row["evidence"] if row["verdict"] != "verified" or ("note" in e and e["field"] != "title")]
+    rows = [f"{e['field']}: given {e['given'] or '-'}, found {e['found'] or '-'}" for e in told]
+    why = "; ".join(f"{text} ({e['note']})" if "note" in e else text for text, e in zip(rows, told, strict=True))
     name = f"[{row['key']}]" if row.get("key") else f"#{row['index']}"
     return "\t".join(filter(None, (row["verdict"].replace("_", " "), name, row.get("ref"), why)))
 

@@ -63,6 +63,7 @@ def canonical(text: str) -> str | None:
         ),
         ("https://doi.org/10.1000%2Fabc%252Fd", "10.1000/abc%2fd"),
         ("10.1000%2Fabc", "10.1000/abc"),
+        ('10.1000/abc,"Foo, bar",2019', "10.1000/abc"),  # a row of a CSV file
         ("10.1000/a%41", "10.1000/a%41"),
         ("https://doi.org/10.1000/a%FFb", "10.1000/a%ffb"),
         ("https://doi.org/10.1000/%C3%A9", "10.1000/é"),

@@ -684,14 +684,19 @@ def test_five_thousand_are_enough(verify: Callable[..., Any]) -> None:
 def test_people_read_lines(run: Runner, world: World, tmp_path: Path) -> None:
     world.crossref_work("10.1000/a", title="A title", date="2020")
     path = tmp_path / "list.bib"
-    path.write_text(bib("a", title="A title", doi="10.1000/a") + bib("b", title="Another", year=1999, doi="10.1000/a"))
+    path.write_text(
+        bib("a", title="A title", doi="10.1000/a")
+        + bib("b", title="Another", year=1999, doi="10.1000/a")
+        + bib("c", title="A title", year=2021, doi="10.1000/a")
+    )
     result = run("verify", path)
     assert (result.rc, result.out.splitlines()) == (0, [
         "verified\t[a]\t10.1000/a",
         "mismatch\t[b]\t10.1000/a\ttitle: given Another, found A title; year: given 1999, found 2020",
-        "1 verified, 1 mismatch",
+        "verified\t[c]\t10.1000/a\tyear: given 2021, found 2020 (one year apart: online and print, or preprint and article)",
+        "2 verified, 1 mismatch",
     ]), result  # fmt: skip
-    assert [row["key"] for row in run("verify", path, "--jsonl", "--offline").jsonl()] == ["a", "b"]
+    assert [row["key"] for row in run("verify", path, "--jsonl", "--offline").jsonl()] == ["a", "b", "c"]
 
 
 # ############################################################################
