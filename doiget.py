@@ -3687,10 +3687,15 @@ class Client(Record, frozen=False):
         with ExitStack() as held:
             part = held.enter_context(new_part())
             part.write(head)
+            unwritten = bytearray()  # TLS hands out 16 kB at a time; each write costs
             async for chunk in chunks:
-                part.write(chunk)
+                unwritten += chunk
+                if len(unwritten) >= 2**18:
+                    part.write(unwritten)
+                    unwritten.clear()
                 if self.on_bytes:
-                    self.on_bytes(part.size, expected, host)
+                    self.on_bytes(part.size + len(unwritten), expected, host)
+            part.write(unwritten)
             # Without a length or chunks nothing but the PDF's own end mark tells that it is whole.
             is_measured = length or "chunked" in response.headers.get("transfer-encoding", "").lower()
             if not is_measured and b"%%EOF" not in part.tail:
@@ -3731,7 +3736,7 @@ async def decoded_chunks(response: Any, host: str, cap: int) -> AsyncIterator[by
         raise DoigetError("bad_body", f"{host} answered in an encoding nobody asked for.", again=False)
     engine = zlib.decompressobj(31) if "gzip" in encoding else None
     wire = decoded = 0
-    async for chunk in response.aiter_raw(2**16):  # TLS hands out 16 kB at a time; each piece costs a write
+    async for chunk in response.aiter_raw():
         wire += len(chunk)
         for piece in _inflated(engine, chunk, host) if engine else (chunk,):
             decoded += len(piece)

@@ -365,7 +365,7 @@ class Body:
         self.headers = {"content-encoding": encoding} if encoding else {}
         self.pieces = list(pieces)
 
-    async def aiter_raw(self, _size: int) -> AsyncIterator[bytes]:
+    async def aiter_raw(self) -> AsyncIterator[bytes]:
         for piece in self.pieces:
             yield piece
 
