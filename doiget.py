@@ -10919,7 +10919,8 @@ class Assessor:
         match.matched = [name for name, agrees in agree.items() if agrees]
         match.is_other = title < _SAME and not (found and found.title is None)
         sure, whole = _confidence(title, authors, year, agree), self._wholeness(work)
-        match.likeness = min(sure, LIKELY)
+        share = len(self.telling & said) / max(1, len(self.telling))  # of the topic's words in the title
+        match.likeness = max(min(sure, LIKELY), round(0.9 * LIKELY * share, 2))
         is_denied = found is not None and bool(found.contradicted) and not (authors and year)
         match.is_denied = is_denied and match.is_other and self.question.is_claim
         if match.is_asked:

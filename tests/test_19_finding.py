@@ -1039,7 +1039,7 @@ def test_a_topic_has_little_confidence_but_a_title_has_much(run: Runner, world: 
     first = run("find", "graph", "neural", "networks", "for", "molecules", "--limit", "14", "--json").json()
     more = run("find", "graph neural networks for molecules", "--cursor", first["next_cursor"], "--json").json()
     assert (len(first["matches"]), len(more["matches"])) == (14, 1)
-    assert all(row["confidence"] <= 0.5 for row in first["matches"] + more["matches"])
+    assert all(0.45 <= row["confidence"] <= 0.5 for row in first["matches"] + more["matches"]), "all words, no name"
     lines = run("find", "Graph neural networks for molecules: study 3").out.splitlines()
     assert lines[0] == "10.1000/3\tGraph neural networks for molecules: study 3 [0.87]"
     others = re.findall(r"\[(0\.\d\d)", "\n".join(lines[2:]))
