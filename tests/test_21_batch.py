@@ -91,7 +91,7 @@ def check_load(net: FakeInternet) -> None:
     now = time.monotonic()
     assert 2 <= most_overlapping((r.t_start, r.t_end or now) for r in copies) <= 5
     for host in {request.host for request in copies}:
-        assert net.max_at_once(host) == 1, f"{host} got more than one request at once"
+        assert net.max_at_once(host) <= (1 if host == ARXIV else 2), f"{host} got too many requests at once"
     assert net.max_connections_at_once(ARXIV) == 1
     assert min(net.gaps(ARXIV)) >= 2.95, "arXiv: 3 s between requests, feed and PDFs together"
 
